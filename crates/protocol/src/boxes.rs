@@ -1,0 +1,76 @@
+//! Boxes as people see them.
+
+use crate::{BoxId, BoxName, Millis};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct BoxView {
+    pub id: BoxId,
+    pub name: BoxName,
+    /// Counted per project from 1, never used twice.
+    pub index: u32,
+    pub project: String,
+    pub project_root: String,
+    pub state: BoxState,
+    /// The branch its commits appear on in the host's repository; none without a repository.
+    pub branch: Option<String>,
+    pub image: String,
+    #[cfg_attr(feature = "bindings", ts(type = "number"))]
+    pub created_at: Millis,
+    /// How many questions wait for an answer.
+    pub questions: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub enum BoxState {
+    Creating,
+    Running,
+    Paused,
+    Stopped,
+    /// The record is there, the container is not.
+    Missing,
+    /// The engine cannot be asked.
+    Unknown,
+}
+
+impl BoxState {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            BoxState::Creating => "creating",
+            BoxState::Running => "running",
+            BoxState::Paused => "paused",
+            BoxState::Stopped => "stopped",
+            BoxState::Missing => "missing",
+            BoxState::Unknown => "unknown",
+        }
+    }
+}
+
+/// A step of something long, as it starts, moves and ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Progress {
+    /// “Build the box image”.
+    pub step: String,
+    pub state: StepState,
+    /// What it is at now: “Step 4/9: RUN apt-get …”.
+    pub detail: Option<String>,
+    /// 0 to 1 where it is known.
+    pub fraction: Option<f32>,
+    #[cfg_attr(feature = "bindings", ts(type = "number"))]
+    pub elapsed_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub enum StepState {
+    Running,
+    Done,
+    Failed,
+}

@@ -1,0 +1,241 @@
+//! The control socket: what the CLI, the tray and the window ask of the host.
+
+use crate::boxes::{BoxView, Progress};
+use crate::question::{Outcome, Question, Surface, Verdict};
+use crate::{BoxId, GrantId, Millis, QuestionId};
+use serde::{Deserialize, Serialize};
+
+/// One call. The reply's type is named beside each variant.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "method", content = "params", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub enum Request {
+    /// → [`HostStatus`]
+    Status,
+    /// → `Vec<Check>`
+    Doctor,
+    /// → `Vec<BoxView>`, by project and index
+    Boxes,
+    /// → [`BoxView`], with [`HostEvent::Progress`] on the way
+    CreateBox(CreateBox),
+    /// → [`BoxView`]
+    StartBox { target: Target },
+    /// → [`BoxView`]
+    StopBox { target: Target },
+    /// What destroying would lose. → [`Loss`]
+    WhatIfDestroyed { target: Target },
+    /// → [`Destroyed`]
+    DestroyBox { target: Target },
+    /// Runs a command in a box; Stdin/Stdout/Stderr/Resize frames flow. → [`Exited`]
+    Exec(Exec),
+    /// → `Vec<Question>`, oldest first
+    Questions,
+    /// → `()`
+    Answer { id: QuestionId, digest: String, verdict: Verdict, surface: Surface },
+    /// The newest records, oldest first. → `Vec<AuditRecord>`
+    Audit { target: Option<Target>, limit: u32 },
+    /// → [`crate::audit::AuditVerdict`]
+    AuditVerify,
+    /// → `Vec<Grant>`
+    Grants,
+    /// → `()`
+    RevokeGrant { id: GrantId },
+    /// Events until the client leaves; the first is [`HostEvent::Snapshot`]. → never
+    Subscribe,
+    /// Opens the window, or brings it to the front, at a page (`inbox`, `boxes`, `box/<id>`). → `()`
+    ShowWindow { page: String },
+    /// Asks a headless host to make room for a desktop one. → `()`
+    HandOver,
+    /// Ends the host; boxes go on. → `()`
+    Stop,
+}
+
+/// Which box is meant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Target {
+    /// An index, id, unique id prefix or name; none means the only box of the folder's project.
+    pub query: Option<String>,
+    /// The folder the person is in.
+    pub cwd: Option<String>,
+}
+
+impl Target {
+    pub fn id(id: &BoxId) -> Self {
+        Self { query: Some(id.to_string()), cwd: None }
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct CreateBox {
+    /// Absolute path of the project folder.
+    pub workspace: String,
+    pub name: Option<String>,
+    pub image: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Exec {
+    pub target: Target,
+    pub argv: Vec<String>,
+    pub tty: bool,
+    pub cols: u16,
+    pub rows: u16,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Exited {
+    pub exit_code: i32,
+}
+
+/// What would be gone for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Loss {
+    pub view: BoxView,
+    /// Lines of `git status --porcelain` in the box; none when it cannot be asked.
+    pub uncommitted: Option<Vec<String>>,
+}
+
+/// What a destroy did, object by object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Destroyed {
+    pub view: BoxView,
+    /// “container agentbox-x”, “network agentbox-x”, …
+    pub removed: Vec<String>,
+    /// What could not be removed, and why.
+    pub failed: Vec<String>,
+    /// The host branch that stays because it has commits.
+    pub kept_branch: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct HostStatus {
+    pub version: String,
+    pub proto: u32,
+    pub pid: u32,
+    /// `desktop` or `headless`.
+    pub kind: String,
+    pub home: String,
+    #[cfg_attr(feature = "bindings", ts(type = "number"))]
+    pub started_at: Millis,
+    pub engine: EngineStatus,
+    /// What a person should know: no tray host, no notification daemon, no keyring.
+    pub notices: Vec<Notice>,
+    pub boxes: u32,
+    pub questions: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct EngineStatus {
+    pub reachable: bool,
+    /// “Docker 20.10.24, API 1.41, at unix:///var/run/docker.sock”, or why it cannot be reached.
+    pub detail: String,
+    pub hint: Option<String>,
+}
+
+/// A part of the desktop that is missing or broken, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Notice {
+    /// `tray`, `notifications`, `keyring`, …; one notice per part.
+    pub part: String,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+/// One row of `agentbox doctor`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Check {
+    pub group: String,
+    pub label: String,
+    pub level: Level,
+    pub detail: String,
+    pub hint: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub enum Level {
+    Ok,
+    Info,
+    Warn,
+    Fail,
+}
+
+/// What changes while one watches.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub enum HostEvent {
+    /// Everything as it is now: first on every subscription, and again after a client fell behind.
+    Snapshot { status: HostStatus, boxes: Vec<BoxView>, questions: Vec<Question> },
+    BoxChanged { view: BoxView },
+    BoxRemoved { id: BoxId },
+    Asked { question: Question },
+    Resolved { id: QuestionId, box_name: String, outcome: Outcome },
+    Status { status: HostStatus },
+    Progress { progress: Progress },
+    ShowWindow { page: String },
+}
+
+/// A failure a client can act on. Only `code` may be matched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "camelCase")]
+#[error("{message}")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct ControlError {
+    pub code: ErrorCode,
+    pub message: String,
+    pub hints: Vec<String>,
+}
+
+impl ControlError {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hints: Vec::new() }
+    }
+
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub enum ErrorCode {
+    /// The request itself is wrong: bad name, ambiguous or unknown box.
+    Usage,
+    /// No container engine answers.
+    Engine,
+    /// No question with that id is open.
+    NotPending,
+    /// The answer names another content than the question has.
+    DigestMismatch,
+    /// The answer came before a person could have read the question.
+    TooSoon,
+    /// This kind of question cannot be remembered.
+    NotRememberable,
+    /// It was tried and failed.
+    Failed,
+}

@@ -1,0 +1,101 @@
+//! What the host says to `agentbox-ctl` over the engine's exec streams, and hears back.
+//!
+//! The host is trusted by the box, the box is not trusted by the host: replies are bounded and
+//! only ever used as data for git's own checks.
+
+use serde::{Deserialize, Serialize};
+
+/// Where things are inside a box.
+pub mod paths {
+    /// The one binary.
+    pub const CTL: &str = "/usr/local/bin/agentbox-ctl";
+    /// The real git behind the shim.
+    pub const GIT: &str = "/usr/bin/git";
+    /// tmpfs; nothing in it survives a stop or reaches an image.
+    pub const RUN: &str = "/run/agentbox";
+    /// The box's folder of host sockets, mounted read-only.
+    pub const HOST: &str = "/run/agentbox/host";
+    pub const RELAY_SOCKET: &str = "/run/agentbox/host/relay.sock";
+    /// The bearer token, 0400, owned by the box user.
+    pub const TOKEN: &str = "/run/agentbox/token";
+    /// Exists once PID 1 has given the box user its ids and the workspace its owner.
+    pub const READY: &str = "/run/agentbox/ready";
+    pub const WORKSPACE: &str = "/workspace";
+    /// The host's object stores are mounted below, read-only: `/agentbox/objects/0`, ….
+    pub const OBJECTS: &str = "/agentbox/objects";
+    /// Certificates of the host, one `.crt` each, trusted by PID 1 before it is ready.
+    pub const CERTIFICATES: &str = "/usr/local/share/ca-certificates/agentbox";
+}
+
+/// The in-box user; renumbered to the host's ids by PID 1.
+pub const BOX_USER: &str = "vscode";
+/// Environment of PID 1: the ids the box user gets.
+pub const ENV_UID: &str = "AGENTBOX_UID";
+pub const ENV_GID: &str = "AGENTBOX_GID";
+
+/// Standard input of `agentbox-ctl go` (run as root at every start).
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Go {
+    pub token: String,
+}
+
+/// First line of `agentbox-ctl seed`'s standard input (run as the box user, once). A tar stream
+/// with the untracked files, relative to the workspace, follows it up to the end of input.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SeedPlan {
+    /// Absent: the project is no git repository, only the files are laid out.
+    pub repo: Option<SeedRepo>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SeedRepo {
+    /// `agentbox/<name>`.
+    pub branch: String,
+    /// `sha1` or `sha256`.
+    pub object_format: String,
+    /// In-box paths of the mounted object stores.
+    pub alternates: Vec<String>,
+    /// Boundary commits of a shallow host repository.
+    pub shallow: Vec<String>,
+    /// The commit the box starts from; none in a repository without commits.
+    pub base: Option<String>,
+    /// Tree of what is staged on the host, when it differs from `base`.
+    pub index_tree: Option<String>,
+    /// Tree of the tracked files as they are on the host's disk, when it differs from the index.
+    pub worktree_tree: Option<String>,
+    /// Remotes by name, addresses without user information.
+    pub remotes: Vec<(String, String)>,
+    /// Remote-tracking refs, full name and object id.
+    pub tracking: Vec<RefAt>,
+    /// `user.name`, `user.email` and other harmless settings.
+    pub config: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RefAt {
+    pub name: String,
+    pub oid: String,
+}
+
+/// First line of `agentbox-ctl bundle <branch> [have…]`'s standard output. The bundle follows
+/// unless `oid` is absent or one of the haves.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BundleHead {
+    pub oid: Option<String>,
+}
+
+/// First line of `agentbox-ctl unbundle`'s standard input. A bundle follows when `bundle` is set.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Unbundle {
+    /// Refs to set once the objects are there; full names below `refs/remotes/` or `refs/tags/`.
+    pub refs: Vec<RefAt>,
+    /// Refs below this prefix that are not in `refs` are removed (`fetch --prune`).
+    pub prune: Option<String>,
+    pub bundle: bool,
+}

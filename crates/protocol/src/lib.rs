@@ -1,0 +1,24 @@
+//! Wire types shared by the host, the CLI, `agentbox-ctl` and the webview.
+//!
+//! No I/O, no policy. A type here can hold only what its wire form allows: parse once at the edge,
+//! then stop checking. Everything a box sends is parsed by [`rpc`] with unknown fields refused.
+//! TypeScript bindings are generated from these types (feature `bindings`).
+
+pub mod audit;
+pub mod boxes;
+pub mod control;
+pub mod ctl;
+pub mod exit;
+pub mod frame;
+pub mod ids;
+pub mod question;
+pub mod rpc;
+pub mod text;
+
+pub use ids::{BoxId, BoxName, GrantId, QuestionId};
+
+/// The version of the control and box planes; a mismatch is reported, never guessed around.
+pub const PROTO: u32 = 1;
+
+/// Milliseconds since the Unix epoch.
+pub type Millis = u64;

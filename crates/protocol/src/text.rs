@@ -1,0 +1,84 @@
+//! Untrusted text made fit to be read by a person.
+//!
+//! A box chooses its commit subjects, branch names and arguments. Whatever of those reaches a
+//! screen passes through [`visible`]: nothing it contains can move a cursor, hide, reorder or end
+//! the line it stands in.
+
+/// Makes control, bidirectional and zero-width characters visible and bounds runs of combining
+/// marks. Nothing is cut, so a hidden tail is impossible.
+pub fn visible(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut marks = 0;
+    for c in text.chars() {
+        marks = if is_combining(c) { marks + 1 } else { 0 };
+        match c {
+            '\n' => out.push('⏎'),
+            '\t' => out.push(' '),
+            c if (c as u32) < 0x20 || (0x7f..=0x9f).contains(&(c as u32)) => {
+                out.push_str(&format!("\\x{:02x}", c as u32));
+            }
+            c if is_invisible(c) => out.push_str(&format!("⟨U+{:04X}⟩", c as u32)),
+            _ if marks > 4 => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// An argument as a shell would need it typed, made visible first: what a person reads in a
+/// question can be told apart word by word.
+pub fn quoted(arg: &str) -> String {
+    let shown = visible(arg);
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./:=@+,%^".contains(&b);
+    if !shown.is_empty() && shown.bytes().all(plain) {
+        return shown;
+    }
+    format!("'{}'", shown.replace('\'', "'\\''"))
+}
+
+/// A whole command line, each word [`quoted`].
+pub fn command_line<S: AsRef<str>>(argv: &[S]) -> String {
+    argv.iter().map(|a| quoted(a.as_ref())).collect::<Vec<_>>().join(" ")
+}
+
+fn is_combining(c: char) -> bool {
+    matches!(c as u32, 0x0300..=0x036f | 0x0483..=0x0489 | 0x1ab0..=0x1aff | 0x1dc0..=0x1dff | 0x20d0..=0x20ff | 0xfe20..=0xfe2f)
+}
+
+fn is_invisible(c: char) -> bool {
+    matches!(c as u32,
+        0x00ad | 0x034f | 0x061c | 0x115f..=0x1160 | 0x17b4..=0x17b5 | 0x180b..=0x180e
+        | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0x3164 | 0xfe00..=0xfe0f
+        | 0xfeff | 0xffa0 | 0xfff0..=0xfffb | 0x1bca0..=0x1bca3 | 0x1d173..=0x1d17a
+        | 0xe0000..=0xe0fff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relay_19_54_hostile_text_is_made_visible() {
+        let shown = visible("\x1b[2J\u{202e}evil\n");
+        assert_eq!(shown, "\\x1b[2J⟨U+202E⟩evil⏎");
+    }
+
+    #[test]
+    fn relay_19_55_nothing_is_cut() {
+        let long = format!("{}--admin", "x".repeat(5000));
+        assert!(visible(&long).ends_with("--admin"));
+    }
+
+    #[test]
+    fn arguments_can_be_told_apart() {
+        assert_eq!(command_line(&["git", "a b", "", "it's"]), "git 'a b' '' 'it'\\''s'");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn nothing_that_moves_or_hides_survives(text in ".*") {
+            let shown = visible(&text);
+            proptest::prop_assert!(!shown.chars().any(|c| c.is_control() || is_invisible(c)));
+        }
+    }
+}
