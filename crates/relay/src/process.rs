@@ -1,0 +1,261 @@
+//! Host programs: by absolute path, with argv, without a shell, in their own process group, with
+//! an environment that is built up, and never longer or louder than allowed.
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::Command;
+use tokio::time::Instant;
+
+/// The most that is kept of one output stream. More ends the program.
+pub const MAX_STREAM: usize = 8 * 1024 * 1024;
+/// Between a friendly and an unfriendly end.
+const KILL_AFTER: Duration = Duration::from_secs(5);
+
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    #[error("{0} is not installed on the host, or not in a folder of PATH that only its owner can write")]
+    Missing(String),
+    #[error("cannot run {}: {source}", program.display())]
+    Spawn { program: PathBuf, source: std::io::Error },
+}
+
+/// How long a program may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit {
+    /// Without a byte of output.
+    pub idle: Duration,
+    pub total: Duration,
+}
+
+impl Limit {
+    /// For work on local files.
+    pub const LOCAL: Limit =
+        Limit { idle: Duration::from_secs(120), total: Duration::from_secs(120) };
+    /// For work over a network, where a slow line is no fault.
+    pub const NETWORK: Limit =
+        Limit { idle: Duration::from_secs(120), total: Duration::from_secs(30 * 60) };
+}
+
+/// What a program left behind.
+#[derive(Debug, Clone, Default)]
+pub struct Output {
+    /// Its own code, 128 + signal, or 124 when it ran out of time.
+    pub code: i32,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+impl Output {
+    pub fn ok(&self) -> bool {
+        self.code == 0
+    }
+
+    pub fn out(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    pub fn err(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).into_owned()
+    }
+}
+
+/// A program on this host, found once.
+#[derive(Debug, Clone)]
+pub struct Tool {
+    pub path: PathBuf,
+}
+
+impl Tool {
+    /// Searches PATH, skipping relative entries and folders that others can write: a box must not
+    /// be able to put its own `git` in the way.
+    pub fn find(name: &str, path: &OsStr) -> Result<Self, ProcessError> {
+        let found = trusted_dirs(path).map(|dir| dir.join(name)).find(|file| is_program(file));
+        let file = found.ok_or_else(|| ProcessError::Missing(name.to_owned()))?;
+        Ok(Self { path: file.canonicalize().unwrap_or(file) })
+    }
+
+    /// Runs it to its end.
+    pub async fn run(
+        &self,
+        cwd: &Path,
+        args: &[OsString],
+        env: &[(OsString, OsString)],
+        limit: Limit,
+    ) -> Result<Output, ProcessError> {
+        let mut command = Command::new(&self.path);
+        command.args(args).current_dir(cwd).env_clear().envs(env.iter().map(|(k, v)| (k, v)));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.process_group(0).kill_on_drop(true);
+        let spawned = command.spawn();
+        let mut child = spawned
+            .map_err(|source| ProcessError::Spawn { program: self.path.clone(), source })?;
+        let group = Group(child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw));
+        let mut out = Capture::new(child.stdout.take());
+        let mut err = Capture::new(child.stderr.take());
+
+        let started = Instant::now();
+        let mut late = None;
+        while !(out.ended && err.ended) {
+            let quiet_until = out.last.max(err.last) + limit.idle;
+            let until = quiet_until.min(started + limit.total);
+            tokio::select! {
+                () = out.read(), if !out.ended => {}
+                () = err.read(), if !err.ended => {}
+                () = tokio::time::sleep_until(until) => {
+                    late = Some(if until == quiet_until { limit.idle } else { limit.total });
+                }
+            }
+            if late.is_some() || out.full || err.full {
+                group.end(&mut child).await;
+                break;
+            }
+        }
+        // It may have closed its output and gone on.
+        let status = if let Ok(status) =
+            tokio::time::timeout_at(started + limit.total + KILL_AFTER, child.wait()).await
+        {
+            status
+        } else {
+            late = Some(limit.total);
+            group.end(&mut child).await;
+            child.wait().await
+        };
+        drop(group);
+        let mut output = Output {
+            code: status.map_or(1, exit_code),
+            stdout: out.finish(),
+            stderr: err.finish(),
+        };
+        if let Some(time) = late {
+            let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+            let line = format!("relay: {name} timed out after {}ms\n", time.as_millis());
+            output.stderr.extend_from_slice(line.as_bytes());
+            output.code = protocol::exit::TIMED_OUT;
+        }
+        Ok(output)
+    }
+}
+
+/// The environment every host program starts from.
+///
+/// Built up from names that are known to be harmless and needed; whatever steers git, loaders or
+/// runtimes from outside (`GIT_*`, `LD_*`, `NODE_OPTIONS`, …) is not among them.
+pub fn base_env(inherited: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
+    const KEEP: &[&str] = &[
+        "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR",
+        "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY",
+        "http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY",
+        "NO_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    ];
+    const SET: &[(&str, &str)] = &[
+        ("GIT_TERMINAL_PROMPT", "0"),
+        ("GIT_NO_LAZY_FETCH", "1"),
+        ("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh"),
+        ("GIT_OPTIONAL_LOCKS", "0"),
+        ("PAGER", "cat"),
+        ("NO_COLOR", "1"),
+        ("EDITOR", "false"),
+        ("VISUAL", "false"),
+        ("GIT_EDITOR", "false"),
+        ("BROWSER", "false"),
+    ];
+    let mut env: Vec<(OsString, OsString)> = Vec::new();
+    for (key, value) in inherited {
+        if key == "PATH" {
+            let dirs: Vec<PathBuf> = trusted_dirs(&value).collect();
+            env.push((key, std::env::join_paths(dirs).unwrap_or_else(|_| "/usr/bin:/bin".into())));
+        } else if KEEP.iter().any(|k| key == *k) {
+            env.push((key, value));
+        }
+    }
+    env.extend(SET.iter().map(|(k, v)| (k.into(), v.into())));
+    env
+}
+
+fn trusted_dirs(path: &OsStr) -> impl Iterator<Item = PathBuf> + use<> {
+    let dirs: Vec<PathBuf> = std::env::split_paths(path).collect();
+    dirs.into_iter().filter(|dir| {
+        let shared = |m: std::fs::Metadata| m.mode() & 0o002 != 0;
+        dir.is_absolute() && !std::fs::metadata(dir).is_ok_and(shared)
+    })
+}
+
+fn is_program(file: &Path) -> bool {
+    std::fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+fn exit_code(status: std::process::ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+/// The program and everything it started. Dropped, all of it is killed.
+struct Group(Option<Pid>);
+
+impl Group {
+    async fn end(&self, child: &mut tokio::process::Child) {
+        let Some(pid) = self.0 else { return };
+        let _ = killpg(pid, Signal::SIGTERM);
+        let _ = tokio::time::timeout(KILL_AFTER, child.wait()).await;
+        let _ = killpg(pid, Signal::SIGKILL);
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(pid) = self.0 {
+            // The leader may be gone while its children live on in the group.
+            let _ = killpg(pid, Signal::SIGKILL);
+        }
+    }
+}
+
+/// One output stream, bounded.
+struct Capture<R> {
+    from: Option<R>,
+    kept: Vec<u8>,
+    last: Instant,
+    ended: bool,
+    full: bool,
+}
+
+impl<R: AsyncRead + Unpin> Capture<R> {
+    fn new(from: Option<R>) -> Self {
+        let ended = from.is_none();
+        Self { from, kept: Vec::new(), last: Instant::now(), ended, full: false }
+    }
+
+    /// Reads some, or notes the end.
+    async fn read(&mut self) {
+        let Some(from) = &mut self.from else { return };
+        let mut chunk = [0; 16 * 1024];
+        match from.read(&mut chunk).await {
+            Ok(0) | Err(_) => self.ended = true,
+            Ok(n) => {
+                self.last = Instant::now();
+                let room = MAX_STREAM - self.kept.len();
+                self.kept.extend_from_slice(&chunk[..n.min(room)]);
+                self.full = n > room;
+                self.ended = self.full;
+            }
+        }
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        if self.full {
+            let marker = format!("\nrelay: output cut after {MAX_STREAM} bytes\n");
+            self.kept.truncate(MAX_STREAM - marker.len());
+            self.kept.extend_from_slice(marker.as_bytes());
+        }
+        self.kept
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! What the host knows about a box, as far as the relay needs it. Nothing in it comes from the box.
+
+use connectors::git::{BranchName, ObjectId, RemoteName};
+use protocol::{BoxId, BoxName};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+#[derive(Debug, Clone)]
+pub struct Registration {
+    pub id: BoxId,
+    pub name: BoxName,
+    /// The project's folder name.
+    pub project: String,
+    pub worktrees: Vec<Worktree>,
+}
+
+/// One repository of a box.
+#[derive(Debug, Clone)]
+pub struct Worktree {
+    /// `/workspace` or below.
+    pub container_path: String,
+    /// The branch the host gave the box; an in-box `git switch` changes nothing here.
+    pub branch: BranchName,
+    /// Where the box started; none in a repository without commits.
+    pub base: Option<ObjectId>,
+    /// The user's work tree, and the object store all its work trees share.
+    pub host_repo: PathBuf,
+    pub host_objects: PathBuf,
+    pub object_format: String,
+    /// Remotes as they were when the box was made.
+    pub remotes: BTreeMap<RemoteName, RemoteUrls>,
+    /// The clean transfer repository.
+    pub transfer: PathBuf,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteUrls {
+    pub fetch: String,
+    pub push: String,
+}
+
+impl RemoteUrls {
+    /// Where a push goes, for people: `github.com/acme/shop-api` or a path, without user
+    /// information, scheme and `.git`.
+    pub fn shown(&self) -> String {
+        let url = self.push.as_str();
+        let place = match url.split_once("://") {
+            Some(("file", path)) => path.to_owned(),
+            Some((_, rest)) => without_user(rest),
+            // scp form, user@host:path; a path never has the colon before a slash
+            None => match url.split_once(':') {
+                Some((host, path)) if !host.contains('/') => {
+                    format!("{}/{}", without_user(host), path.trim_start_matches('/'))
+                }
+                _ => url.to_owned(),
+            },
+        };
+        let place = place.trim_end_matches('/');
+        protocol::text::visible(place.strip_suffix(".git").unwrap_or(place))
+    }
+}
+
+fn without_user(text: &str) -> String {
+    let (host, path) = text.split_once('/').map_or((text, ""), |(h, p)| (h, p));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    if path.is_empty() { host.to_owned() } else { format!("{host}/{path}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_shown_without_credentials() {
+        let shown = |push: &str| RemoteUrls { fetch: String::new(), push: push.into() }.shown();
+        assert_eq!(shown("https://me:pw@github.com/acme/shop.git"), "github.com/acme/shop");
+        assert_eq!(shown("git@github.com:acme/shop.git"), "github.com/acme/shop");
+        assert_eq!(shown("ssh://git@host:2222/acme/shop"), "host:2222/acme/shop");
+        assert_eq!(shown("/srv/git/shop.git"), "/srv/git/shop");
+        assert_eq!(shown("file:///srv/git/shop.git/"), "/srv/git/shop");
+    }
+}

@@ -1,0 +1,421 @@
+//! The clean transfer repository: the only place where host git meets a box's commits.
+//!
+//! A bare repository per worktree of a box, written by nobody but the relay: no hooks, its own
+//! settings, remotes from the registration. The host's object store is its alternate. A box's
+//! commits come in as bundles, checked by git's fsck; nothing is ever checked out.
+//!
+//! Refs in it: `refs/box/heads/*` what the box has, `refs/agentbox/*` what a person approved,
+//! `refs/remotes/<remote>/*` what was last seen at a remote, `refs/delivered/<remote>/*` what the
+//! box was last told, `refs/landed/*` what was last written to the user's repository.
+
+use crate::process::{Limit, Output, ProcessError, Tool};
+use crate::registration::Worktree;
+use connectors::git::{BranchName, ObjectId, RemoteName};
+use protocol::ctl::RefAt;
+use protocol::question::Commit;
+use protocol::text::visible;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Commits listed in a question.
+const SHOWN_COMMITS: usize = 5;
+
+#[derive(Debug, thiserror::Error)]
+pub enum TransferError {
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    #[error("git {what} failed: {detail}")]
+    Git { what: &'static str, detail: String },
+    #[error("cannot write {path}: {source}")]
+    Write { path: String, source: std::io::Error },
+}
+
+/// A transfer repository and the git that works in it.
+pub struct Transfer<'a> {
+    pub tool: &'a Tool,
+    pub env: &'a [(OsString, OsString)],
+    pub worktree: &'a Worktree,
+}
+
+/// What a push would do, as far as the host knows without asking the remote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    pub new: ObjectId,
+    /// The remote branch as last seen.
+    pub old: Option<ObjectId>,
+    /// Commits the remote does not have.
+    pub count: u32,
+    pub commits: Vec<Commit>,
+    pub files: u32,
+    pub added: u32,
+    pub removed: u32,
+    /// Files that change what a CI service runs.
+    pub ci: Vec<String>,
+    /// The remote branch is not an ancestor of the new commit.
+    pub rewrites: bool,
+}
+
+type Done<T> = Result<T, TransferError>;
+
+impl Transfer<'_> {
+    /// Makes the repository if it is not there, and tells it what the user's repository last saw
+    /// of each remote.
+    pub async fn ensure(&self) -> Done<()> {
+        let dir = &self.worktree.transfer;
+        if dir.join("agentbox-ready").exists() {
+            return Ok(());
+        }
+        let write = |path: &Path, text: String| {
+            std::fs::write(path, text)
+                .map_err(|source| TransferError::Write { path: path.display().to_string(), source })
+        };
+        std::fs::create_dir_all(dir)
+            .map_err(|source| TransferError::Write { path: dir.display().to_string(), source })?;
+        let format = format!("--object-format={}", self.worktree.object_format);
+        let init = ["init", "--quiet", "--bare", "--template=", &format];
+        self.must("init", &init, Limit::LOCAL).await?;
+        write(&dir.join("config"), self.config())?;
+        let info = dir.join("objects/info");
+        std::fs::create_dir_all(&info)
+            .map_err(|source| TransferError::Write { path: info.display().to_string(), source })?;
+        write(&info.join("alternates"), format!("{}\n", self.worktree.host_objects.display()))?;
+        for remote in self.worktree.remotes.keys() {
+            self.learn_from_host(remote).await?;
+        }
+        write(&dir.join("agentbox-ready"), String::new())
+    }
+
+    /// The settings of the repository, whole: nothing in it was ever written by git on a box's
+    /// behalf.
+    fn config(&self) -> String {
+        let quote = |v: &str| format!("\"{}\"", v.replace('\\', "\\\\").replace('"', "\\\""));
+        let version = if self.worktree.object_format == "sha256" { 1 } else { 0 };
+        let mut text = format!(
+            "[core]\n\trepositoryformatversion = {version}\n\tbare = true\n\thooksPath = /dev/null\n\tfsmonitor = false\n\tlogAllRefUpdates = false\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
+        );
+        if version == 1 {
+            text.push_str("[extensions]\n\tobjectFormat = sha256\n");
+        }
+        for (name, urls) in &self.worktree.remotes {
+            let (fetch, push) = (quote(&urls.fetch), quote(&urls.push));
+            text.push_str(&format!(
+                "[remote \"{name}\"]\n\turl = {fetch}\n\tpushurl = {push}\n\tfetch = +refs/heads/*:refs/remotes/{name}/*\n"
+            ));
+        }
+        text
+    }
+
+    /// Takes over the user's remote-tracking refs. The box was seeded with the same.
+    async fn learn_from_host(&self, remote: &RemoteName) -> Done<()> {
+        let host = self.worktree.host_repo.as_os_str();
+        let mut args: Vec<OsString> = fetch_args();
+        args.push(host.to_owned());
+        args.push(format!("+refs/remotes/{remote}/*:refs/remotes/{remote}/*").into());
+        args.push(format!("+refs/remotes/{remote}/*:refs/delivered/{remote}/*").into());
+        let output = self.run(&args, Limit::LOCAL).await?;
+        check("fetch", output).map(drop)
+    }
+
+    /// Object ids the box certainly has.
+    pub async fn box_haves(&self, branch: &BranchName) -> Done<Vec<String>> {
+        let mut haves: Vec<String> = self.worktree.base.iter().map(ToString::to_string).collect();
+        haves.extend(self.resolve(&box_ref(branch)).await?.map(|o| o.to_string()));
+        Ok(haves)
+    }
+
+    /// Takes a bundle in. `claimed` is what the box says its branch points to.
+    pub async fn take_in(&self, branch: &BranchName, bundle: &Path, claimed: &str) -> Done<()> {
+        let known = self.box_haves(branch).await?;
+        let to = box_ref(branch);
+        if known.iter().any(|have| have == claimed) {
+            let args = ["update-ref", to.as_str(), claimed];
+            return self.must("update-ref", &args, Limit::LOCAL).await.map(drop);
+        }
+        let mut args: Vec<OsString> = fetch_args();
+        args.push(bundle.into());
+        args.push(format!("+refs/heads/{branch}:{to}").into());
+        check("fetch from the box", self.run(&args, Limit::LOCAL).await?).map(drop)
+    }
+
+    /// Where the box's branch is, as far as the host has seen.
+    pub async fn tip(&self, branch: &BranchName) -> Done<Option<ObjectId>> {
+        self.resolve(&box_ref(branch)).await
+    }
+
+    /// What pushing `branch` to `remote` would change.
+    pub async fn preview(
+        &self,
+        branch: &BranchName,
+        remote: &RemoteName,
+        new: ObjectId,
+    ) -> Done<Preview> {
+        let old = self.resolve(&format!("refs/remotes/{remote}/{branch}")).await?;
+        let beyond = format!("--remotes={remote}");
+        let range = [new.as_str(), "--not", &beyond];
+        let count = [&["rev-list", "--count"][..], &range[..]].concat();
+        let count = self.must("rev-list", &count, Limit::LOCAL).await?;
+        let count = count.out().trim().parse().unwrap_or(0);
+        let limit = format!("-n{SHOWN_COMMITS}");
+        let log = ["log", "-z", "--no-show-signature", "--format=%h%x09%s", &limit];
+        let log = self.must("log", &[&log[..], &range[..]].concat(), Limit::LOCAL).await?;
+        let rewrites = match &old {
+            Some(old) => !self.is_ancestor(old, &new).await?,
+            None => false,
+        };
+        let mut preview = Preview {
+            commits: commits(&log.out()),
+            count,
+            old,
+            new,
+            files: 0,
+            added: 0,
+            removed: 0,
+            ci: vec![],
+            rewrites,
+        };
+        self.measure(remote, &mut preview).await?;
+        Ok(preview)
+    }
+
+    /// Counts files and lines between what the remote has and what it would get.
+    async fn measure(&self, remote: &RemoteName, preview: &mut Preview) -> Done<()> {
+        let Some(from) = self.compared_with(remote, preview).await? else { return Ok(()) };
+        let args = ["diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv"];
+        let ids = [from.as_str(), preview.new.as_str()];
+        let output = self.must("diff", &[&args[..], &ids[..]].concat(), Limit::LOCAL).await?;
+        for line in output.stdout.split(|b| *b == 0).filter(|l| !l.is_empty()) {
+            let line = String::from_utf8_lossy(line);
+            let mut fields = line.splitn(3, '\t');
+            let mut number = || fields.next().and_then(|n| n.parse::<u32>().ok()).unwrap_or(0);
+            preview.added += number();
+            preview.removed += number();
+            preview.files += 1;
+            if let Some(path) = fields.next().filter(|p| steers_ci(p)) {
+                preview.ci.push(visible(path));
+            }
+        }
+        Ok(())
+    }
+
+    /// The commit a diff is taken from: the remote branch, else where the new commits leave what
+    /// the remote has, else where the box started.
+    async fn compared_with(&self, remote: &RemoteName, preview: &Preview) -> Done<Option<ObjectId>> {
+        if preview.old.is_some() {
+            return Ok(preview.old.clone());
+        }
+        let args = ["for-each-ref", "--format=%(objectname)", &format!("refs/remotes/{remote}/")];
+        let known = self.must("for-each-ref", &args, Limit::LOCAL).await?.out();
+        let known: Vec<&str> = known.lines().take(64).collect();
+        if !known.is_empty() {
+            let args = [&["merge-base", preview.new.as_str()][..], &known[..]].concat();
+            let base = self.git(&args, Limit::LOCAL).await?.out();
+            if let Ok(base) = base.trim().parse() {
+                return Ok(Some(base));
+            }
+        }
+        Ok(self.worktree.base.clone())
+    }
+
+    /// Freezes what was approved, so that the push can only ever send that.
+    pub async fn freeze(&self, branch: &BranchName, oid: &ObjectId) -> Done<()> {
+        let args = ["update-ref", &approved_ref(branch), oid.as_str()];
+        self.must("update-ref", &args, Limit::LOCAL).await.map(drop)
+    }
+
+    /// Runs the frozen push command.
+    pub async fn push(&self, args: &[String]) -> Done<Output> {
+        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+        Ok(self.run(&args, Limit::NETWORK).await?)
+    }
+
+    /// Notes what the remote has after a push.
+    pub async fn pushed(&self, branch: &BranchName, remote: &RemoteName, oid: &ObjectId) -> Done<()> {
+        for space in ["remotes", "delivered"] {
+            let name = format!("refs/{space}/{remote}/{branch}");
+            self.must("update-ref", &["update-ref", &name, oid.as_str()], Limit::LOCAL).await?;
+        }
+        Ok(())
+    }
+
+    /// Fetches a remote's branches with the user's credentials.
+    pub async fn fetch(&self, flags: &[&str], remote: &RemoteName) -> Done<Output> {
+        let mut args = vec!["fetch", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-gc"];
+        args.extend(flags);
+        args.extend(["--", remote.as_str()]);
+        self.git(&args, Limit::NETWORK).await
+    }
+
+    /// The refs of a remote, and tags when they were asked for.
+    pub async fn known(&self, remote: &RemoteName, tags: bool) -> Done<Vec<RefAt>> {
+        let prefix = format!("refs/remotes/{remote}/");
+        let mut args = vec!["for-each-ref", "--format=%(objectname) %(refname)", &prefix];
+        if tags {
+            args.push("refs/tags/");
+        }
+        let text = self.must("for-each-ref", &args, Limit::LOCAL).await?.out();
+        let split = |line: &str| {
+            let (oid, name) = line.split_once(' ')?;
+            Some(RefAt { name: name.to_owned(), oid: oid.to_owned() })
+        };
+        Ok(text.lines().filter_map(split).collect())
+    }
+
+    /// Writes what the box lacks of `refs` to `dest`; false when it lacks nothing.
+    pub async fn bundle_for_box(&self, refs: &[RefAt], remote: &RemoteName, dest: &Path) -> Done<bool> {
+        let delivered = format!("--glob=refs/delivered/{remote}/*");
+        let mut not = vec!["--not".to_owned(), delivered, "--glob=refs/box/heads/*".to_owned()];
+        not.extend(self.worktree.base.iter().map(ToString::to_string));
+        let names: Vec<String> = refs.iter().map(|r| r.name.clone()).collect();
+        let range: Vec<&str> = names.iter().chain(&not).map(String::as_str).collect();
+        let count = [&["rev-list", "--count"][..], &range[..]].concat();
+        let count = self.must("rev-list", &count, Limit::LOCAL).await?.out();
+        if count.trim() == "0" {
+            return Ok(false);
+        }
+        let dest = dest.display().to_string();
+        let create = [&["bundle", "create", "--quiet", &dest][..], &range[..]].concat();
+        self.must("bundle create", &create, Limit::LOCAL).await?;
+        Ok(true)
+    }
+
+    /// Notes what the box now has.
+    pub async fn delivered(&self, refs: &[RefAt], remote: &RemoteName) -> Done<()> {
+        let prefix = format!("refs/remotes/{remote}/");
+        for at in refs {
+            if let Some(short) = at.name.strip_prefix(&prefix) {
+                let name = format!("refs/delivered/{remote}/{short}");
+                self.must("update-ref", &["update-ref", &name, &at.oid], Limit::LOCAL).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Shows the box's branch in the user's repository, unless the user has it checked out or has
+    /// put work of their own on it.
+    pub async fn land(&self, branch: &BranchName) -> Done<bool> {
+        let Some(tip) = self.tip(branch).await? else { return Ok(false) };
+        let landed = format!("refs/landed/{branch}");
+        let last = self.resolve(&landed).await?;
+        let host = self.worktree.host_repo.as_os_str();
+        let local = format!("refs/heads/{branch}");
+        let find = ["rev-parse", "--quiet", "--verify", &local].map(OsString::from);
+        let current = self.in_host(&find).await?.out().trim().to_owned();
+        if current == tip.as_str() {
+            return Ok(true);
+        }
+        // Only what was written here before may be rewritten; anything else must fast-forward.
+        let ours = current.is_empty() || last.is_some_and(|l| l.as_str() == current);
+        let force = if ours { "+" } else { "" };
+        let mut args: Vec<OsString> = fetch_args();
+        args.push(self.worktree.transfer.clone().into());
+        args.push(format!("{force}{}:{local}", box_ref(branch)).into());
+        let output = self.in_host(&args).await?;
+        if !output.ok() {
+            tracing::info!("{} not updated in {}: {}", branch, host.display(), output.err().trim());
+            return Ok(false);
+        }
+        let note = ["update-ref", &landed, tip.as_str()];
+        self.must("update-ref", &note, Limit::LOCAL).await?;
+        Ok(true)
+    }
+
+    async fn is_ancestor(&self, old: &ObjectId, new: &ObjectId) -> Done<bool> {
+        let args = ["merge-base", "--is-ancestor", old.as_str(), new.as_str()];
+        Ok(self.git(&args, Limit::LOCAL).await?.ok())
+    }
+
+    async fn resolve(&self, name: &str) -> Done<Option<ObjectId>> {
+        let args = ["rev-parse", "--quiet", "--verify", name];
+        Ok(self.git(&args, Limit::LOCAL).await?.out().trim().parse().ok())
+    }
+
+    async fn must(&self, what: &'static str, args: &[&str], limit: Limit) -> Done<Output> {
+        check(what, self.git(args, limit).await?)
+    }
+
+    async fn git(&self, args: &[&str], limit: Limit) -> Done<Output> {
+        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+        Ok(self.run(&args, limit).await?)
+    }
+
+    /// Runs git in the transfer repository.
+    async fn run(&self, args: &[OsString], limit: Limit) -> Result<Output, ProcessError> {
+        let dir = &self.worktree.transfer;
+        let mut env = self.env.to_vec();
+        env.push(("GIT_DIR".into(), dir.clone().into()));
+        // No file of the folder above may say what this repository is.
+        env.push(("GIT_CEILING_DIRECTORIES".into(), dir.clone().into()));
+        self.tool.run(dir, args, &env, limit).await
+    }
+
+    /// Runs git in the user's own repository; its hooks and monitors stay out of it.
+    async fn in_host(&self, args: &[OsString]) -> Result<Output, ProcessError> {
+        let quiet = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
+        let args: Vec<OsString> =
+            quiet.iter().map(OsString::from).chain(args.iter().cloned()).collect();
+        self.tool.run(&self.worktree.host_repo, &args, self.env, Limit::LOCAL).await
+    }
+}
+
+/// The command a person approves: complete, with exactly one refspec.
+pub fn push_args(
+    flags: &[&str],
+    lease: Option<Option<&ObjectId>>,
+    remote: &RemoteName,
+    branch: &BranchName,
+) -> Vec<String> {
+    let mut args: Vec<String> = ["push", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"]
+        .map(String::from)
+        .to_vec();
+    args.extend(flags.iter().filter(|f| **f != "--force-with-lease").map(ToString::to_string));
+    if let Some(expected) = lease {
+        let expected = expected.map_or("", ObjectId::as_str);
+        args.push(format!("--force-with-lease=refs/heads/{branch}:{expected}"));
+    }
+    args.push("--".into());
+    args.push(remote.to_string());
+    args.push(format!("{}:refs/heads/{branch}", approved_ref(branch)));
+    args
+}
+
+fn box_ref(branch: &BranchName) -> String {
+    format!("refs/box/heads/{branch}")
+}
+
+fn approved_ref(branch: &BranchName) -> String {
+    format!("refs/agentbox/{branch}")
+}
+
+/// A fetch from a file on this host, distrusting what it brings.
+fn fetch_args() -> Vec<OsString> {
+    [
+        "-c", "protocol.allow=never", "-c", "protocol.file.allow=always", "-c",
+        "fetch.fsckObjects=true", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
+        "--no-recurse-submodules", "--no-auto-gc", "--upload-pack=git-upload-pack", "--",
+    ]
+    .map(OsString::from)
+    .to_vec()
+}
+
+fn check(what: &'static str, output: Output) -> Done<Output> {
+    if output.ok() {
+        return Ok(output);
+    }
+    let detail = secrets::redact(output.err().trim());
+    Err(TransferError::Git { what, detail: visible(&detail) })
+}
+
+fn commits(log: &str) -> Vec<Commit> {
+    let split = |record: &str| {
+        let (oid, subject) = record.split_once('\t')?;
+        Some(Commit { oid: visible(oid), subject: visible(subject) })
+    };
+    log.split('\0').filter_map(split).collect()
+}
+
+/// Files that make a CI service run something with the project's secrets.
+fn steers_ci(path: &str) -> bool {
+    const FOLDERS: &[&str] = &[".github/workflows/", ".github/actions/", ".circleci/", ".gitea/workflows/", ".forgejo/workflows/", ".buildkite/"];
+    const FILES: &[&str] = &[".gitlab-ci.yml", "Jenkinsfile", "azure-pipelines.yml", "bitbucket-pipelines.yml", ".travis.yml"];
+    FOLDERS.iter().any(|f| path.starts_with(f)) || FILES.contains(&path)
+}
