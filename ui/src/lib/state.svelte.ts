@@ -1,0 +1,346 @@
+// Everything the window knows, in one place: what the host last said, and where the person is.
+//
+// It applies the host's events and sends the person's answers; it decides nothing. A question that
+// ended stays for two seconds so that its card can say how, and `Ask.ending` then is set.
+import type { Backend } from "./backend";
+import type { BoxId } from "./bindings/BoxId";
+import type { BoxView } from "./bindings/BoxView";
+import type { ControlError } from "./bindings/ControlError";
+import type { Destroyed } from "./bindings/Destroyed";
+import type { HostEvent } from "./bindings/HostEvent";
+import type { HostStatus } from "./bindings/HostStatus";
+import type { Loss } from "./bindings/Loss";
+import type { Outcome } from "./bindings/Outcome";
+import type { Progress } from "./bindings/Progress";
+import type { Question } from "./bindings/Question";
+import type { QuestionId } from "./bindings/QuestionId";
+import type { Request } from "./bindings/Request";
+import { NO_LONGER_OPEN, answerProblem, asControlError, isYes, outcomeWords } from "./words";
+
+export const ENDING_MS = 2000;
+/** The host is on this computer: asking every second costs nothing. */
+const RETRY_MS = 1000;
+
+export type Page = "inbox" | "boxes";
+export type Answer = "allowOnce" | "deny";
+export type Verb = "start" | "stop" | "destroy";
+
+/** A question and what the window does with it. */
+export interface Ask {
+  question: Question;
+  /** How it ended, in words, while that is shown. */
+  ending: { words: string; yes: boolean } | null;
+  /** The answer on its way. */
+  sending: Answer | null;
+  problem: ControlError | null;
+  /** Counts how often it came up or moved without the person's doing; each time is a new pause. */
+  round: number;
+}
+
+/** What is going on with a box because of a verb. */
+export interface Doing {
+  verb: Verb | null;
+  problem: ControlError | null;
+}
+
+export class AppState {
+  status = $state<HostStatus | null>(null);
+  boxes = $state<BoxView[]>([]);
+  asks = $state<Ask[]>([]);
+  steps = $state<Progress[]>([]);
+  /** Why the host cannot be reached; none while it can. */
+  down = $state<string | null>(null);
+  page = $state<Page>("inbox");
+  /** The question the keys answer. */
+  current = $state<QuestionId | null>(null);
+  /** The box to bring into view. */
+  highlighted = $state<BoxId | null>(null);
+  doing = $state<Record<BoxId, Doing>>({});
+  /** What the last destroyed box left behind. */
+  aftermath = $state<Destroyed | null>(null);
+
+  readonly open = $derived(this.asks.filter((ask) => ask.ending === null));
+
+  readonly #backend: Backend;
+  #leave: (() => void) | null = null;
+  #retry: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(backend: Backend) {
+    this.#backend = backend;
+  }
+
+  async start(): Promise<void> {
+    try {
+      this.show(await this.#backend.initialPage());
+    } catch {
+      // Which page comes first is a wish; without it the inbox does.
+    }
+    await this.#connect();
+  }
+
+  stop(): void {
+    clearTimeout(this.#retry);
+    this.#leave?.();
+    this.#leave = null;
+  }
+
+  async #connect(): Promise<void> {
+    // A subscription that went down before it was handed out must not stay registered.
+    let alive = true;
+    const lost = (why: string) => {
+      if (!alive) return;
+      alive = false;
+      this.#lost(why);
+    };
+    try {
+      const leave = await this.#backend.subscribe((event) => alive && this.apply(event), lost);
+      if (alive) this.#leave = leave;
+      else leave();
+    } catch (thrown) {
+      lost(asControlError(thrown).message);
+    }
+  }
+
+  #lost(why: string): void {
+    this.stop();
+    this.down = why;
+    this.#retry = setTimeout(() => void this.#connect(), RETRY_MS);
+  }
+
+  apply(event: HostEvent): void {
+    this.down = null;
+    switch (event.type) {
+      case "snapshot":
+        this.status = event.status;
+        this.boxes = event.boxes;
+        this.#setQuestions(event.questions);
+        break;
+      case "boxChanged":
+        this.#putBox(event.view);
+        break;
+      case "boxRemoved":
+        this.#dropBox(event.id);
+        break;
+      case "asked":
+        this.#putQuestion(event.question);
+        this.#handOutKeys();
+        break;
+      case "resolved":
+        this.#resolved(event.id, event.outcome);
+        break;
+      case "status":
+        this.status = event.status;
+        break;
+      case "progress":
+        this.#putStep(event.progress);
+        break;
+      case "showWindow":
+        this.show(event.page);
+        break;
+    }
+  }
+
+  // Where the person is
+
+  /** Goes to `inbox`, `boxes` or `box/<id>`; anything else leaves the page as it is. */
+  show(page: string): void {
+    if (page === "inbox" || page === "boxes") this.page = page;
+    if (page.startsWith("box/")) {
+      this.page = "boxes";
+      this.highlighted = page.slice("box/".length);
+    }
+    this.shownAgain();
+  }
+
+  /** The page came up or moved under the person's hands: every yes waits anew. */
+  shownAgain(): void {
+    for (const ask of this.asks) ask.round += 1;
+  }
+
+  /** Moves the keys to the next or previous open question. */
+  move(by: 1 | -1): void {
+    const at = this.open.findIndex((ask) => ask.question.id === this.current);
+    const next = this.open[Math.min(Math.max(at + by, 0), this.open.length - 1)];
+    if (next && next.question.id !== this.current) this.#makeCurrent(next);
+  }
+
+  /** The person reached for this question themselves. */
+  choose(id: QuestionId): void {
+    if (this.open.some((ask) => ask.question.id === id)) this.current = id;
+  }
+
+  /** Gives the keys to a question. The page may scroll to it, so every yes waits anew. */
+  #makeCurrent(ask: Ask | undefined): void {
+    this.current = ask?.question.id ?? null;
+    this.shownAgain();
+  }
+
+  // Questions
+
+  #find(id: QuestionId): Ask | undefined {
+    return this.asks.find((ask) => ask.question.id === id);
+  }
+
+  #setQuestions(questions: Question[]): void {
+    const still = new Set(questions.map((question) => question.id));
+    for (const ask of this.open) {
+      if (!still.has(ask.question.id)) this.#end(ask, NO_LONGER_OPEN, false);
+    }
+    questions.forEach((question) => this.#putQuestion(question));
+    this.#handOutKeys();
+  }
+
+  #putQuestion(question: Question): void {
+    const known = this.#find(question.id);
+    if (known && known.ending === null) {
+      if (known.question.digest !== question.digest) known.problem = null;
+      known.question = question;
+    } else if (!known) {
+      this.asks.push({ question, ending: null, sending: null, problem: null, round: 0 });
+      this.asks.sort((a, b) => a.question.createdAt - b.question.createdAt);
+    }
+  }
+
+  /** Nobody has the keys, and nothing is being read: the oldest open question gets them. */
+  #handOutKeys(): void {
+    const reading = this.asks.some((ask) => ask.ending !== null);
+    if (this.current === null && !reading) this.#makeCurrent(this.open[0]);
+  }
+
+  #resolved(id: QuestionId, outcome: Outcome): void {
+    const ask = this.#find(id);
+    if (ask) this.#end(ask, outcomeWords(outcome), isYes(outcome));
+  }
+
+  /**
+   * Says how a question ended. One answered here hands the keys on at once; one that ended by
+   * itself keeps its place until it was read, so that a key meant for it hits no other.
+   */
+  #end(ask: Ask, words: string, yes: boolean): void {
+    const first = ask.ending === null;
+    if (!first && words === NO_LONGER_OPEN) return;
+    const id = ask.question.id;
+    const answeredHere = ask.sending !== null;
+    ask.ending = { words, yes };
+    ask.sending = null;
+    ask.problem = null;
+    if (this.current === id) this.#makeCurrent(answeredHere ? this.#heir(id) : undefined);
+    if (first) setTimeout(() => this.#forget(id), ENDING_MS);
+  }
+
+  #forget(id: QuestionId): void {
+    const heir = this.#heir(id);
+    this.asks = this.asks.filter((ask) => ask.question.id !== id);
+    if (this.current === null) this.#makeCurrent(heir);
+  }
+
+  /** The open question after this one, else the last before it. */
+  #heir(id: QuestionId): Ask | undefined {
+    const at = this.asks.findIndex((ask) => ask.question.id === id);
+    const isOpen = (ask: Ask) => ask.ending === null;
+    return this.asks.slice(at + 1).find(isOpen) ?? this.asks.slice(0, at).findLast(isOpen);
+  }
+
+  /** Answers a question as it was shown: the digest is that of the drawn content. */
+  async answer(question: Question, answer: Answer): Promise<void> {
+    const ask = this.#find(question.id);
+    if (!ask || ask.ending || ask.sending || this.down !== null) return;
+    ask.sending = answer;
+    ask.problem = null;
+    const { id, digest } = question;
+    try {
+      await this.#call({ method: "answer", params: { id, digest, verdict: { kind: answer }, surface: "window" } });
+    } catch (thrown) {
+      await this.#answerFailed(id, asControlError(thrown));
+    }
+  }
+
+  async #answerFailed(id: QuestionId, error: ControlError): Promise<void> {
+    const ask = this.#find(id);
+    if (!ask || ask.ending) return;
+    ask.sending = null;
+    if (error.code === "notPending") {
+      this.#end(ask, NO_LONGER_OPEN, false);
+      return;
+    }
+    if (error.code === "digestMismatch") await this.#readQuestions();
+    ask.problem = answerProblem(error);
+    ask.round += 1;
+  }
+
+  async #readQuestions(): Promise<void> {
+    try {
+      this.#setQuestions(await this.#call<Question[]>({ method: "questions" }));
+    } catch {
+      // The card already says that the answer did not count; the next snapshot brings the content.
+    }
+  }
+
+  // Boxes
+
+  #putBox(view: BoxView): void {
+    const at = this.boxes.findIndex((box) => box.id === view.id);
+    if (at >= 0) this.boxes[at] = view;
+    else this.boxes.push(view);
+  }
+
+  #dropBox(id: BoxId): void {
+    this.boxes = this.boxes.filter((box) => box.id !== id);
+    delete this.doing[id];
+  }
+
+  questionsOf(id: BoxId): number {
+    return this.open.filter((ask) => ask.question.boxId === id).length;
+  }
+
+  startBox(id: BoxId): Promise<void> {
+    return this.#verb(id, "start", async () => this.#putBox(await this.#call({ method: "startBox", params: toBox(id) })));
+  }
+
+  stopBox(id: BoxId): Promise<void> {
+    return this.#verb(id, "stop", async () => this.#putBox(await this.#call({ method: "stopBox", params: toBox(id) })));
+  }
+
+  destroyBox(id: BoxId): Promise<void> {
+    return this.#verb(id, "destroy", async () => {
+      this.aftermath = await this.#call<Destroyed>({ method: "destroyBox", params: toBox(id) });
+      this.#dropBox(id);
+    });
+  }
+
+  whatIfDestroyed(id: BoxId): Promise<Loss> {
+    return this.#call({ method: "whatIfDestroyed", params: toBox(id) });
+  }
+
+  async #verb(id: BoxId, verb: Verb, act: () => Promise<void>): Promise<void> {
+    if (this.doing[id]?.verb) return;
+    this.doing[id] = { verb, problem: null };
+    try {
+      await act();
+      delete this.doing[id];
+    } catch (thrown) {
+      this.doing[id] = { verb: null, problem: asControlError(thrown) };
+    }
+  }
+
+  // Steps of something long
+
+  #putStep(progress: Progress): void {
+    const at = this.steps.findIndex((step) => step.step === progress.step);
+    if (progress.state === "done") this.steps = this.steps.filter((step) => step.step !== progress.step);
+    else if (at >= 0) this.steps[at] = progress;
+    else this.steps.push(progress);
+  }
+
+  dismissStep(name: string): void {
+    this.steps = this.steps.filter((step) => step.step !== name);
+  }
+
+  #call<T>(request: Request): Promise<T> {
+    return this.#backend.call<T>(request);
+  }
+}
+
+function toBox(id: BoxId) {
+  return { target: { query: id, cwd: null } };
+}

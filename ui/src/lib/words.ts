@@ -1,0 +1,92 @@
+// What things are called. Every sentence the window makes up itself is here or in a component;
+// sentences from the host are shown as they are.
+import type { BoxState } from "./bindings/BoxState";
+import type { ControlError } from "./bindings/ControlError";
+import type { Outcome } from "./bindings/Outcome";
+import type { Surface } from "./bindings/Surface";
+
+/** Said when a question went away and nothing told how. */
+export const NO_LONGER_OPEN = "This question is no longer open";
+
+const WHERE: Record<Surface, string> = {
+  dialog: "in the dialog",
+  notification: "from the notification",
+  window: "in this window",
+  tray: "from the tray",
+  cli: "in the terminal",
+};
+
+export function outcomeWords(outcome: Outcome): string {
+  switch (outcome.kind) {
+    case "allowed":
+      return `Allowed ${WHERE[outcome.by]}`;
+    case "denied":
+      return `Denied ${WHERE[outcome.by]}`;
+    case "granted":
+      return "Allowed by a rule";
+    case "expired":
+      return "Nobody answered in time: denied";
+    case "withdrawn":
+      return "The command in the box ended: withdrawn";
+    case "hostStopped":
+      return "AgentBox stopped: denied";
+    case "tooMany":
+      return "Too many questions from this box: denied";
+  }
+}
+
+export function isYes(outcome: Outcome): boolean {
+  return outcome.kind === "allowed" || outcome.kind === "granted";
+}
+
+/** A symbol and words: the state never depends on colour alone. */
+export const STATES: Record<BoxState, { symbol: string; words: string }> = {
+  creating: { symbol: "◌", words: "being created" },
+  running: { symbol: "●", words: "running" },
+  paused: { symbol: "◐", words: "paused" },
+  stopped: { symbol: "○", words: "stopped" },
+  missing: { symbol: "✕", words: "missing: the engine no longer has it" },
+  unknown: { symbol: "?", words: "unknown: the engine does not answer" },
+};
+
+/** Whatever a call was rejected with, as an error with a code. */
+export function asControlError(thrown: unknown): ControlError {
+  if (typeof thrown === "object" && thrown !== null && "code" in thrown && "message" in thrown) {
+    const error = thrown as ControlError;
+    return { ...error, hints: error.hints ?? [] };
+  }
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return { code: "failed", message, hints: [] };
+}
+
+/** Why an answer did not count, and what to do. */
+export function answerProblem(error: ControlError): ControlError {
+  switch (error.code) {
+    case "digestMismatch":
+      return {
+        ...error,
+        message: "The question changed while it was answered, so the answer does not count.",
+        hints: ["Read it again, then answer."],
+      };
+    case "tooSoon":
+      return {
+        ...error,
+        message: "The answer came too quickly to have been read, so it does not count.",
+        hints: ["Read the question, then answer again."],
+      };
+    default:
+      return error;
+  }
+}
+
+/** `3 boxes`, `1 box`. */
+export function count(n: number, one: string, many: string): string {
+  return `${n} ${n === 1 ? one : many}`;
+}
+
+/** The part of an image's name that tells it from others. */
+export function shortImage(image: string): string {
+  if (/^sha256:[0-9a-f]{64}$/.test(image)) return image.slice(7, 19);
+  const named = image.split("@")[0] ?? image;
+  return named.slice(named.lastIndexOf("/") + 1);
+}

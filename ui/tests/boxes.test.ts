@@ -1,0 +1,212 @@
+// The boxes: what their cards say, and what their verbs do.
+import { describe, expect, test } from "vitest";
+import type { BoxState } from "../src/lib/bindings/BoxState";
+import { error } from "./fake";
+import { box, question } from "./samples";
+import { at, maybe, openWindow, pass, words } from "./window";
+
+const open = (boxes = [box()], questions = [] as ReturnType<typeof question>[]) =>
+  openWindow({ first: "boxes", boxes, questions });
+const page = () => document.querySelector("main")?.textContent?.replace(/\s+/g, " ") ?? "";
+
+test("no boxes: one sentence and the command", async () => {
+  await open([]);
+  expect(page()).toContain("No boxes yet");
+  expect(document.querySelector("main code")?.textContent).toBe("agentbox create");
+});
+
+test("a card says name, state, branch, age and image", async () => {
+  await open();
+  const text = words("box-fix-login");
+  for (const part of ["fix-login", "● running", "agentbox/fix-login", "2 h ago", "box:1"]) {
+    expect(text).toContain(part);
+  }
+});
+
+test.each<[BoxState, string, string[]]>([
+  ["creating", "◌ being created", []],
+  ["running", "● running", ["stop"]],
+  ["paused", "◐ paused", ["start", "stop"]],
+  ["stopped", "○ stopped", ["start"]],
+  ["missing", "✕ missing", []],
+  ["unknown", "? unknown", []],
+])("%s is a symbol with words, and offers what can be done", async (state, said, verbs) => {
+  await open([box({ state })]);
+  expect(words("box-fix-login")).toContain(said);
+  expect(["start", "stop"].filter((verb) => maybe(`${verb}-fix-login`))).toEqual(verbs);
+});
+
+test("cards stand by project, and folders of one name are two projects", async () => {
+  await open([
+    box({ id: "b00000002", name: "perf", index: 2 }),
+    box(),
+    box({ id: "b00000003", name: "elsewhere", projectRoot: "/srv/shop-api" }),
+  ]);
+  const groups = [...document.querySelectorAll("section.project")].map((group) =>
+    [...group.querySelectorAll("h3")].map((name) => name.textContent),
+  );
+  expect(groups).toEqual([["fix-login", "perf"], ["elsewhere"]]);
+});
+
+test("open questions are counted and lead to the inbox", async () => {
+  const { user } = await open([box()], [question(), question({ id: "q2", digest: "d2" })]);
+  expect(words("questions-fix-login")).toBe("2 questions");
+  await user.click(at("questions-fix-login"));
+  expect(maybe("question-q1")).not.toBeNull();
+});
+
+test("boxes come, change and go with the host's events", async () => {
+  const { say } = await open([]);
+  await say({ type: "boxChanged", view: box({ state: "creating" }) });
+  expect(words("box-fix-login")).toContain("being created");
+  await say({ type: "boxChanged", view: box({ state: "running" }) });
+  expect(words("box-fix-login")).toContain("● running");
+  await say({ type: "boxRemoved", id: "b00000001" });
+  expect(maybe("box-fix-login")).toBeNull();
+});
+
+test("hostile text stays text", async () => {
+  const evil = "<img src=x onerror=alert(1)>";
+  await open([box({ project: evil, projectRoot: evil, branch: evil, image: evil })]);
+  expect(document.querySelectorAll("img")).toHaveLength(0);
+  expect(page()).toContain(evil);
+});
+
+describe("verbs", () => {
+  test("Stop stops that box, and says so while it does", async () => {
+    const { host, user } = await open();
+    let done = (_: unknown) => {};
+    host.on("stopBox", () => new Promise((resolve) => (done = resolve)));
+    await user.click(at("stop-fix-login"));
+    expect(words("stop-fix-login")).toBe("Stopping…");
+    expect(host.called("stopBox")[0]?.params.target).toEqual({ query: "b00000001", cwd: null });
+    done(box({ state: "stopped" }));
+    await pass(0);
+    expect(words("box-fix-login")).toContain("○ stopped");
+  });
+
+  test("Start starts it", async () => {
+    const { host, user } = await open([box({ state: "stopped" })]);
+    host.on("startBox", () => box());
+    await user.click(at("start-fix-login"));
+    await pass(0);
+    expect(words("box-fix-login")).toContain("● running");
+  });
+
+  test("a failure stands on the card with its hints until the next try", async () => {
+    const { host, user } = await open();
+    host.on("stopBox", () => Promise.reject(error("engine", "no engine answers", "start Docker")));
+    await user.click(at("stop-fix-login"));
+    await pass(0);
+    expect(words("box-fix-login")).toContain("no engine answers");
+    expect(words("box-fix-login")).toContain("start Docker");
+    host.on("stopBox", () => box({ state: "stopped" }));
+    await user.click(at("stop-fix-login"));
+    await pass(0);
+    expect(words("box-fix-login")).not.toContain("no engine answers");
+  });
+});
+
+describe("Destroy…", () => {
+  const destroyed = { view: box(), removed: [], failed: [] as string[], keptBranch: null as string | null };
+
+  async function confirm(uncommitted: string[] | null) {
+    const opened = await open();
+    opened.host.on("whatIfDestroyed", () => ({ view: box(), uncommitted }));
+    opened.host.on("destroyBox", () => destroyed);
+    await opened.user.click(at("destroy-fix-login"));
+    await pass(0);
+    return opened;
+  }
+
+  test("asks first, lists what would be lost, and Cancel is the default", async () => {
+    const { host, user } = await confirm([" M src/login.rs", "?? notes.txt"]);
+    expect(words("confirm-destroy-fix-login")).toContain("2 uncommitted files would be lost");
+    expect(words("confirm-destroy-fix-login")).toContain("?? notes.txt");
+    expect(document.activeElement).toBe(at("keep-fix-login"));
+    await user.keyboard("{Enter}");
+    expect(maybe("confirm-destroy-fix-login")).toBeNull();
+    expect(document.activeElement).toBe(at("destroy-fix-login"));
+    expect(host.called("destroyBox")).toEqual([]);
+  });
+
+  test("Escape cancels", async () => {
+    const { host, user } = await confirm([]);
+    await user.keyboard("{Escape}");
+    expect(maybe("confirm-destroy-fix-login")).toBeNull();
+    expect(host.called("destroyBox")).toEqual([]);
+  });
+
+  test("says when there is nothing to lose, and when that is not known", async () => {
+    await confirm([]);
+    expect(words("confirm-destroy-fix-login")).toContain("It holds no uncommitted files.");
+  });
+
+  test("says when the box cannot be asked", async () => {
+    await confirm(null);
+    expect(words("confirm-destroy-fix-login")).toContain("it may hold uncommitted files");
+  });
+
+  test("destroys on a yes, and says what stayed", async () => {
+    const { host, user } = await confirm([]);
+    host.on("destroyBox", () => ({
+      ...destroyed,
+      failed: ["network agentbox-fix-login: in use"],
+      keptBranch: "agentbox/fix-login",
+    }));
+    await user.click(at("destroy-for-good-fix-login"));
+    await pass(0);
+    expect(host.called("destroyBox")[0]?.params.target.query).toBe("b00000001");
+    expect(maybe("box-fix-login")).toBeNull();
+    expect(words("aftermath")).toContain("Its commits stay on agentbox/fix-login");
+    expect(words("aftermath")).toContain("network agentbox-fix-login: in use");
+    await user.click(at("aftermath").querySelector("button") as HTMLElement);
+    expect(maybe("aftermath")).toBeNull();
+  });
+
+  test("cannot be agreed to before the loss is known", async () => {
+    const { host, user } = await open();
+    host.on("whatIfDestroyed", () => Promise.reject(error("engine", "no engine answers", "start Docker")));
+    await user.click(at("destroy-fix-login"));
+    await pass(0);
+    expect((at("destroy-for-good-fix-login") as HTMLButtonElement).disabled).toBe(true);
+    expect(words("confirm-destroy-fix-login")).toContain("no engine answers");
+    host.on("whatIfDestroyed", () => ({ view: box(), uncommitted: [] }));
+    await user.click([...document.querySelectorAll("button")].find((b) => b.textContent === "Try again") as HTMLElement);
+    await pass(0);
+    expect((at("destroy-for-good-fix-login") as HTMLButtonElement).disabled).toBe(false);
+  });
+
+  test("a failure is shown where it was agreed to", async () => {
+    const { host, user } = await confirm([]);
+    host.on("destroyBox", () => Promise.reject(error("failed", "the volume is busy")));
+    await user.click(at("destroy-for-good-fix-login"));
+    await pass(0);
+    expect(words("confirm-destroy-fix-login")).toContain("the volume is busy");
+    expect(maybe("box-fix-login")).not.toBeNull();
+  });
+});
+
+test("j and k move between the cards", async () => {
+  const { user } = await open([box(), box({ id: "b00000002", name: "perf", index: 2 })]);
+  await user.keyboard("j");
+  expect(document.activeElement).toBe(at("box-fix-login"));
+  await user.keyboard("j");
+  expect(document.activeElement).toBe(at("box-perf"));
+  await user.keyboard("k");
+  expect(document.activeElement).toBe(at("box-fix-login"));
+});
+
+test("steps of something long are shown until they are done; a failed one until it is dismissed", async () => {
+  const { say, user } = await open([]);
+  const step = { step: "Build the box image", detail: "Step 4/9", fraction: 0.4, elapsedMs: 3000 };
+  await say({ type: "progress", progress: { ...step, state: "running" } });
+  expect(words("step")).toContain("Build the box image");
+  expect(words("step")).toContain("Step 4/9");
+  await say({ type: "progress", progress: { ...step, state: "done" } });
+  expect(maybe("step")).toBeNull();
+  await say({ type: "progress", progress: { ...step, state: "failed" } });
+  expect(words("step")).toContain("failed");
+  await user.click(at("step").querySelector("button") as HTMLElement);
+  expect(maybe("step")).toBeNull();
+});

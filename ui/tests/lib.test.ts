@@ -1,0 +1,82 @@
+// The small pure parts.
+import { describe, expect, test } from "vitest";
+import { PALETTE, boxColour } from "../src/lib/colour";
+import { commandLine } from "../src/lib/command";
+import { ago } from "../src/lib/time";
+import { asControlError, shortImage } from "../src/lib/words";
+import css from "../src/app.css?raw";
+
+test("ages", () => {
+  const now = 10 * 86_400_000;
+  const after = (seconds: number) => ago(now - seconds * 1000, now);
+  expect([0, 59, 60, 3599, 3600, 86_399, 86_400, 3 * 86_400].map(after)).toEqual([
+    "0 s ago",
+    "59 s ago",
+    "1 min ago",
+    "59 min ago",
+    "1 h ago",
+    "23 h ago",
+    "1 day ago",
+    "3 days ago",
+  ]);
+  expect(after(-5)).toBe("0 s ago");
+});
+
+test("a command line reads as the host prints it", () => {
+  expect(commandLine(["git", "a b", "", "it's", "x=1@{u}"])).toBe("git 'a b' '' 'it'\\''s' 'x=1@{u}'");
+});
+
+test("images are known by their last part", () => {
+  expect(shortImage("agentbox/box:1")).toBe("box:1");
+  expect(shortImage("host.example:5000/agentbox/box@sha256:abc")).toBe("box");
+  expect(shortImage(`sha256:${"a1".repeat(32)}`)).toBe("a1a1a1a1a1a1");
+});
+
+test("whatever is thrown becomes an error with a message", () => {
+  expect(asControlError(new Error("boom")).message).toBe("boom");
+  expect(asControlError("boom")).toEqual({ code: "failed", message: "boom", hints: [] });
+});
+
+describe("contrast", () => {
+  const luminance = (hex: string) => {
+    const [r, g, b] = [1, 3, 5].map((at) => {
+      const part = Number.parseInt(hex.slice(at, at + 2), 16) / 255;
+      return part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    }) as [number, number, number];
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const contrast = (one: string, other: string) => {
+    const [light, dark] = [luminance(one), luminance(other)].sort((a, b) => b - a) as [number, number];
+    return (light + 0.05) / (dark + 0.05);
+  };
+  const tokens = (block: string) =>
+    Object.fromEntries([...block.matchAll(/--([a-z-]+): (#[0-9a-f]{6})/g)].map((m) => [m[1], m[2]])) as Record<string, string>;
+  const [light, dark] = css.split("prefers-color-scheme: dark") as [string, string];
+
+  test.each([
+    ["light", tokens(light)],
+    ["dark", tokens(dark)],
+  ])("%s: text is AA on every ground it stands on, marks reach 3:1", (_, c) => {
+    const pairs = [
+      ...["page", "rail", "card", "sunken", "warn-soft", "bad-soft"].map((ground) => ["text", ground]),
+      ...["page", "rail", "card", "sunken"].map((ground) => ["quiet", ground]),
+      ...["card", "sunken", "warn-soft"].map((ground) => ["warn", ground]),
+      ...["card", "sunken", "bad-soft"].map((ground) => ["bad", ground]),
+      ["good", "card"],
+      ["accent", "card"],
+      ["on-accent", "accent"],
+    ] as [string, string][];
+    for (const [ink, ground] of pairs) {
+      expect(contrast(c[ink] as string, c[ground] as string), `${ink} on ${ground}`).toBeGreaterThanOrEqual(4.5);
+    }
+    expect(contrast(c["edge"] as string, c["card"] as string)).toBeGreaterThanOrEqual(3);
+    for (const colour of PALETTE) {
+      expect(contrast(colour, c["card"] as string), colour).toBeGreaterThanOrEqual(3);
+    }
+  });
+
+  test("a box keeps its colour", () => {
+    expect(boxColour("b0000000d")).toBe(PALETTE[1]);
+    expect(boxColour("not an id")).toBe(PALETTE[0]);
+  });
+});

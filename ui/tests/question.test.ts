@@ -1,0 +1,328 @@
+// What a question shows, and when an answer to it counts.
+import { describe, expect, test, vi } from "vitest";
+import type { Outcome } from "../src/lib/bindings/Outcome";
+import { error } from "./fake";
+import { question } from "./samples";
+import { at, maybe, openWindow, pass, words } from "./window";
+
+const GRACE = 350;
+
+/** Makes every scrolling area overflow, as a long command would on a screen. */
+function overflow() {
+  vi.spyOn(HTMLElement.prototype, "scrollHeight", "get").mockReturnValue(500);
+  vi.spyOn(HTMLElement.prototype, "clientHeight", "get").mockReturnValue(100);
+}
+
+const area = (label: string) => document.querySelector<HTMLElement>(`[aria-label="${label}"]`) as HTMLElement;
+
+async function scrollToEnd(label: string) {
+  area(label).scrollTop = 400;
+  area(label).dispatchEvent(new Event("scroll"));
+  await pass(0);
+}
+
+describe("what it shows", () => {
+  test("who, what, where, the evidence and the exact command", async () => {
+    await openWindow({ questions: [question()] });
+    const text = words("question-q1");
+    for (const part of [
+      "fix-login",
+      "shop-api",
+      "12 s ago",
+      "Push 3 commits to origin/fix-login",
+      "git.example/acme/shop-api",
+      "9f31c02",
+      "Check token expiry before refresh",
+      "and 1 more",
+      "5 files, +84 −12",
+      "changes CI: .github/workflows/ci.yml",
+      "git push origin refs/agentbox/fix-login:refs/heads/fix-login",
+    ]) {
+      expect(text).toContain(part);
+    }
+  });
+
+  test("words of the command can be told apart", async () => {
+    await openWindow({ questions: [question({ argv: ["git", "push now", "", "it's"] })] });
+    expect(area("Exact command").textContent).toContain("git 'push now' '' 'it'\\''s'");
+  });
+
+  test("the age ticks, with the exact time on hover", async () => {
+    await openWindow({ questions: [question()] });
+    const time = at("question-q1").querySelector("time") as HTMLElement;
+    expect(time.title).toContain("2031");
+    await pass(3000);
+    expect(time.textContent).toBe("15 s ago");
+  });
+
+  test("a question that cannot be undone says so", async () => {
+    await openWindow({ questions: [question({ tier: "irreversible", warnings: [] })] });
+    expect(area("Warnings").textContent).toContain("cannot be undone");
+  });
+
+  test("the last minute is counted down", async () => {
+    await openWindow({ questions: [question({ expiresAt: Date.now() + 61_500 })] });
+    expect(words("question-q1")).not.toContain("Denied by itself");
+    await pass(2000);
+    expect(words("question-q1")).toContain("Denied by itself in 60 s.");
+  });
+
+  test("hostile text stays text", async () => {
+    const evil = `<img src=x onerror="document.title=1"><script>1</script>`;
+    await openWindow({
+      questions: [
+        question({
+          title: evil,
+          target: evil,
+          project: evil,
+          summary: evil,
+          warnings: [evil],
+          argv: ["git", evil],
+          commits: [{ oid: evil, subject: evil }],
+        }),
+      ],
+    });
+    const card = at("question-q1");
+    expect(card.querySelectorAll("img, script")).toHaveLength(0);
+    expect(card.querySelector("h2")?.textContent).toBe(evil);
+    expect(area("Exact command").textContent).toContain(evil);
+  });
+});
+
+describe("answers", () => {
+  test("Deny has the focus and Enter presses it", async () => {
+    const { host, user } = await openWindow({ questions: [question()] });
+    expect(document.activeElement).toBe(at("deny-q1"));
+    await user.keyboard("{Enter}");
+    expect(host.called("answer").map((call) => call.params.verdict.kind)).toEqual(["deny"]);
+  });
+
+  test("Enter on a fresh question never allows, even with Allow focused", async () => {
+    const { host, user } = await openWindow({ questions: [question()] });
+    at("allow-q1").focus();
+    await user.keyboard("{Enter}");
+    expect(host.called("answer")).toEqual([]);
+  });
+
+  test("Allow names the shown digest, once the pause is over", async () => {
+    const { host, user } = await openWindow({ questions: [question()] });
+    await pass(GRACE);
+    await user.click(at("allow-q1"));
+    expect(host.called("answer")).toEqual([
+      {
+        method: "answer",
+        params: { id: "q1", digest: "digest-1", verdict: { kind: "allowOnce" }, surface: "window" },
+      },
+    ]);
+  });
+
+  test("Allow ignores clicks and keys in the first 350 ms", async () => {
+    const { host, user } = await openWindow({ questions: [question()] });
+    await pass(GRACE - 1);
+    await user.click(at("allow-q1"));
+    await user.keyboard("a");
+    expect(host.called("answer")).toEqual([]);
+    expect(at("allow-q1").getAttribute("aria-disabled")).toBe("true");
+    await pass(1);
+    expect(at("allow-q1").getAttribute("aria-disabled")).toBe("false");
+    await user.keyboard("a");
+    expect(host.called("answer")).toHaveLength(1);
+  });
+
+  test("new content restarts the pause and takes the focus off Allow", async () => {
+    const { host, user, say } = await openWindow({ questions: [question()] });
+    await pass(GRACE);
+    at("allow-q1").focus();
+    await say({ type: "asked", question: question({ digest: "digest-2", title: "Push 4 commits" }) });
+    expect(document.activeElement).toBe(at("deny-q1"));
+    await user.click(at("allow-q1"));
+    expect(host.called("answer")).toEqual([]);
+    await pass(GRACE);
+    await user.click(at("allow-q1"));
+    expect(host.called("answer")[0]?.params.digest).toBe("digest-2");
+  });
+
+  test("a card that moves up under the pointer waits anew", async () => {
+    const { host, user, say } = await openWindow({
+      questions: [question(), question({ id: "q2", digest: "digest-q2", createdAt: Date.now() })],
+    });
+    await user.keyboard("j");
+    await say({ type: "resolved", id: "q1", boxName: "fix-login", outcome: { kind: "expired" } });
+    await pass(1999);
+    expect(at("allow-q2").getAttribute("aria-disabled")).toBe("false");
+    await pass(1);
+    expect(maybe("question-q1")).toBeNull();
+    await user.click(at("allow-q2"));
+    expect(host.called("answer")).toEqual([]);
+    await pass(GRACE);
+    await user.click(at("allow-q2"));
+    expect(host.called("answer")).toHaveLength(1);
+  });
+
+  test("a window brought to the front waits anew", async () => {
+    const { host, user, say } = await openWindow({ questions: [question()] });
+    await pass(GRACE);
+    await say({ type: "showWindow", page: "inbox" });
+    await user.click(at("allow-q1"));
+    expect(host.called("answer")).toEqual([]);
+  });
+
+  test("a held key answers nothing", async () => {
+    const { host } = await openWindow({ questions: [question()] });
+    await pass(GRACE);
+    for (const key of ["a", "d", "Escape"]) {
+      window.dispatchEvent(new KeyboardEvent("keydown", { key, repeat: true }));
+    }
+    const enter = new KeyboardEvent("keydown", { key: "Enter", repeat: true, bubbles: true, cancelable: true });
+    at("deny-q1").dispatchEvent(enter);
+    expect(enter.defaultPrevented).toBe(true);
+    expect(host.called("answer")).toEqual([]);
+  });
+
+  test("an answer is sent once", async () => {
+    const { host, user } = await openWindow({ questions: [question()] });
+    host.on("answer", () => new Promise(() => {}));
+    await pass(GRACE);
+    await user.keyboard("a");
+    expect(at("allow-q1").textContent).toContain("Allowing…");
+    await user.keyboard("ad{Escape}");
+    expect(host.called("answer")).toHaveLength(1);
+  });
+});
+
+describe("a long command", () => {
+  test("keeps Allow off until its end was in view", async () => {
+    overflow();
+    const { host, user } = await openWindow({ questions: [question({ warnings: [] })] });
+    await pass(GRACE);
+    await scrollToEnd("What it asks for");
+    expect((at("allow-q1") as HTMLButtonElement).disabled).toBe(true);
+    expect(words("question-q1")).toContain("Scroll to the end of the command to allow.");
+    await user.click(at("allow-q1"));
+    expect(host.called("answer")).toEqual([]);
+
+    await user.keyboard("a");
+    expect(document.activeElement).toBe(area("Exact command"));
+    expect(host.called("answer")).toEqual([]);
+
+    await scrollToEnd("Exact command");
+    expect((at("allow-q1") as HTMLButtonElement).disabled).toBe(false);
+    await user.click(at("allow-q1"));
+    expect(host.called("answer")).toHaveLength(1);
+  });
+
+  test("is unread again, from its top, when the content changes", async () => {
+    overflow();
+    const { say } = await openWindow({ questions: [question({ warnings: [] })] });
+    await scrollToEnd("What it asks for");
+    await scrollToEnd("Exact command");
+    await say({ type: "asked", question: question({ warnings: [], digest: "digest-2" }) });
+    await pass(GRACE);
+    expect(area("Exact command").scrollTop).toBe(0);
+    expect((at("allow-q1") as HTMLButtonElement).disabled).toBe(true);
+  });
+
+  test("hides no warning either", async () => {
+    overflow();
+    await openWindow({ questions: [question()] });
+    await scrollToEnd("What it asks for");
+    await scrollToEnd("Exact command");
+    expect((at("allow-q1") as HTMLButtonElement).disabled).toBe(true);
+    await scrollToEnd("Warnings");
+    expect((at("allow-q1") as HTMLButtonElement).disabled).toBe(false);
+  });
+
+  test("can be denied unread", async () => {
+    overflow();
+    const { host, user } = await openWindow({ questions: [question()] });
+    await user.keyboard("{Escape}");
+    expect(host.called("answer")[0]?.params.verdict.kind).toBe("deny");
+  });
+});
+
+describe("an end", () => {
+  const ends: [Outcome, string][] = [
+    [{ kind: "allowed", by: "tray" }, "Allowed from the tray"],
+    [{ kind: "allowed", by: "notification" }, "Allowed from the notification"],
+    [{ kind: "allowed", by: "window" }, "Allowed in this window"],
+    [{ kind: "denied", by: "cli" }, "Denied in the terminal"],
+    [{ kind: "denied", by: "dialog" }, "Denied in the dialog"],
+    [{ kind: "granted", grant: "g" }, "Allowed by a rule"],
+    [{ kind: "expired" }, "Nobody answered in time: denied"],
+    [{ kind: "withdrawn" }, "The command in the box ended: withdrawn"],
+    [{ kind: "hostStopped" }, "AgentBox stopped: denied"],
+    [{ kind: "tooMany" }, "Too many questions from this box: denied"],
+  ];
+
+  test.each(ends)("%o is said for two seconds", async (outcome, said) => {
+    const { say } = await openWindow({ questions: [question()] });
+    await say({ type: "resolved", id: "q1", boxName: "fix-login", outcome });
+    expect(words("question-q1")).toContain(said);
+    expect(maybe("allow-q1")).toBeNull();
+    await pass(1999);
+    expect(maybe("question-q1")).not.toBeNull();
+    await pass(1);
+    expect(maybe("question-q1")).toBeNull();
+  });
+
+  test("that came while nobody listened is noticed with the next snapshot", async () => {
+    const { say, snapshot } = await openWindow({ questions: [question()] });
+    await say({ ...snapshot, questions: [] } as typeof snapshot);
+    expect(words("question-q1")).toContain("This question is no longer open");
+    await pass(2000);
+    expect(maybe("question-q1")).toBeNull();
+  });
+});
+
+describe("an answer that fails", () => {
+  async function denyWith(thrown: unknown) {
+    const opened = await openWindow({ questions: [question()] });
+    opened.host.on("answer", () => Promise.reject(thrown));
+    await opened.user.keyboard("d");
+    await pass(0);
+    return opened;
+  }
+
+  test("notPending: the card says so and goes", async () => {
+    await denyWith(error("notPending", "no question q1 is open"));
+    expect(words("question-q1")).toContain("This question is no longer open");
+    await pass(2000);
+    expect(maybe("question-q1")).toBeNull();
+  });
+
+  test("digestMismatch: the new content is read and has to be answered anew", async () => {
+    const { host, user } = await openWindow({ questions: [question()] });
+    host.on("answer", () => Promise.reject(error("digestMismatch", "another content")));
+    host.on("questions", () => [question({ digest: "digest-2", title: "Push 9 commits" })]);
+    await pass(GRACE);
+    await user.keyboard("a");
+    await pass(0);
+    expect(words("question-q1")).toContain("Push 9 commits");
+    expect(words("question-q1")).toContain("The question changed while it was answered");
+    expect(at("allow-q1").getAttribute("aria-disabled")).toBe("true");
+  });
+
+  test("tooSoon: asks to read and answer again, after a new pause", async () => {
+    const { host, user } = await openWindow({ questions: [question()] });
+    host.on("answer", () => Promise.reject(error("tooSoon", "too soon")));
+    await pass(GRACE);
+    await user.keyboard("a");
+    await pass(0);
+    expect(words("question-q1")).toContain("too quickly");
+    expect(at("allow-q1").getAttribute("aria-disabled")).toBe("true");
+    await pass(GRACE);
+    expect(at("allow-q1").getAttribute("aria-disabled")).toBe("false");
+  });
+
+  test("any other failure is shown with its hints, and the question stays open", async () => {
+    await denyWith(error("failed", "the database is full", "free some space"));
+    expect(words("question-q1")).toContain("the database is full");
+    expect(words("question-q1")).toContain("free some space");
+    expect(at("deny-q1").getAttribute("aria-disabled")).toBe("false");
+  });
+
+  test("a failure without a code is shown as well", async () => {
+    await denyWith("the pipe broke");
+    expect(words("question-q1")).toContain("the pipe broke");
+  });
+});
