@@ -71,12 +71,25 @@ pub(crate) struct BoxState {
     pub registration: Registration,
     /// One git operation per transfer repository at a time.
     pub locks: Vec<AsyncMutex<()>>,
-    token: RwLock<TokenHash>,
+    token: RwLock<Tokens>,
     calls: Bucket,
     events: Bucket,
     strangers: Bucket,
     operations: Semaphore,
     closed: CancellationToken,
+}
+
+/// While a box is given a new token it may still present the old one.
+struct Tokens {
+    current: TokenHash,
+    next: Option<TokenHash>,
+}
+
+impl Tokens {
+    fn admit(&self, token: &Token) -> bool {
+        // Both are looked at, whatever the first says.
+        self.current.matches(token) | self.next.is_some_and(|next| next.matches(token))
+    }
 }
 
 impl Relay {
@@ -94,7 +107,7 @@ impl Relay {
         let state = Arc::new(BoxState {
             locks: registration.worktrees.iter().map(|_| AsyncMutex::default()).collect(),
             registration,
-            token: RwLock::new(token),
+            token: RwLock::new(Tokens { current: token, next: None }),
             calls: Bucket::new(240, 60),
             events: Bucket::new(600, 60),
             strangers: Bucket::new(20, 20),
@@ -106,10 +119,20 @@ impl Relay {
         Ok(())
     }
 
-    /// A box starts: from now on only the new token is good.
-    pub fn rotate(&self, id: &BoxId, token: TokenHash) {
+    /// A box is about to be given a new token; until [`Relay::settle`] the old one is good too.
+    pub fn expect(&self, id: &BoxId, token: TokenHash) {
         if let Some(state) = self.lock().get(id) {
-            *state.token.write().unwrap_or_else(PoisonError::into_inner) = token;
+            state.tokens().next = Some(token);
+        }
+    }
+
+    /// The box has its new token: only that one is good from now on.
+    pub fn settle(&self, id: &BoxId) {
+        if let Some(state) = self.lock().get(id) {
+            let mut tokens = state.tokens();
+            if let Some(next) = tokens.next.take() {
+                tokens.current = next;
+            }
         }
     }
 
@@ -142,6 +165,12 @@ impl Relay {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<BoxId, Arc<BoxState>>> {
         self.boxes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BoxState {
+    fn tokens(&self) -> std::sync::RwLockWriteGuard<'_, Tokens> {
+        self.token.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -251,9 +280,9 @@ fn admit(state: &BoxState, headers: &HeaderMap) -> Result<(), Reply> {
     let Some(given) = given else {
         return Err(stranger(state, "missing bearer token"));
     };
-    let known = *state.token.read().unwrap_or_else(PoisonError::into_inner);
+    let known = state.token.read().unwrap_or_else(PoisonError::into_inner);
     match Token::parse(given) {
-        Some(token) if known.matches(&token) => Ok(()),
+        Some(token) if known.admit(&token) => Ok(()),
         _ => Err(stranger(state, "unknown box token")),
     }
 }

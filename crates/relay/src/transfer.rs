@@ -300,7 +300,8 @@ impl Transfer<'_> {
         let local = format!("refs/heads/{branch}");
         let find = ["rev-parse", "--quiet", "--verify", &local].map(OsString::from);
         let current = self.in_host(&find).await?.out().trim().to_owned();
-        if current == tip.as_str() {
+        let untouched = current.is_empty() && self.worktree.base.as_ref() == Some(&tip);
+        if current == tip.as_str() || untouched {
             return Ok(true);
         }
         // Only what was written here before may be rewritten; anything else must fast-forward.

@@ -1,0 +1,362 @@
+//! The one surface: what can be asked of a host. The tray calls it, the control socket forwards
+//! to it.
+
+use crate::core::{Core, fresh_token};
+use crate::engine::control_error;
+use crate::{Kind, doctor, home, resolve};
+use approvals::{AnswerError, Broker};
+use boxes::{Chunk, Exec, ExecSpec, Size, Watcher};
+use protocol::audit::{AuditRecord, AuditVerdict};
+use protocol::boxes::{BoxState, BoxView};
+use protocol::control::{
+    Check, ControlError, CreateBox, Destroyed, ErrorCode, HostEvent, HostStatus, Loss, Notice, Target,
+};
+use protocol::ctl::{BOX_USER, paths};
+use protocol::question::{Grant, Question, Surface, Verdict};
+use protocol::{BoxId, GrantId, QuestionId};
+use relay::Entry;
+use relay::process::{Limit, Tool, base_env};
+use std::sync::Arc;
+use tokio::sync::broadcast;
+
+/// The most records one call gives.
+const MAX_AUDIT: u32 = 1000;
+/// Lines of a box's status shown before it is destroyed.
+const MAX_UNCOMMITTED: usize = 200;
+/// A hostile box may have a lot to say about its files.
+const MAX_STATUS: usize = 256 * 1024;
+
+/// A handle on the running host. Cheap to clone.
+#[derive(Clone)]
+pub struct Api {
+    core: Arc<Core>,
+}
+
+type Reply<T> = Result<T, ControlError>;
+
+impl Api {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Self { core }
+    }
+
+    pub fn subscribe(&self) -> broadcast::Receiver<HostEvent> {
+        self.core.subscribe()
+    }
+
+    /// Everything as it is now.
+    pub async fn snapshot(&self) -> HostEvent {
+        HostEvent::Snapshot {
+            status: self.core.status(),
+            boxes: self.boxes().await,
+            questions: self.questions(),
+        }
+    }
+
+    #[allow(clippy::unused_async, reason = "part of the surface, whose reads may need the engine")]
+    pub async fn status(&self) -> HostStatus {
+        self.core.status()
+    }
+
+    pub async fn doctor(&self) -> Vec<Check> {
+        doctor::online(&self.core).await
+    }
+
+    /// All boxes, from what the engine's events have told: no engine call at all.
+    #[allow(clippy::unused_async, reason = "part of the surface, whose reads may need the engine")]
+    pub async fn boxes(&self) -> Vec<BoxView> {
+        self.core.views()
+    }
+
+    pub async fn create_box(&self, request: CreateBox, watcher: Watcher) -> Reply<BoxView> {
+        self.core.create(request, watcher).await
+    }
+
+    pub async fn start_box(&self, target: Target) -> Reply<BoxView> {
+        let id = self.find(&target)?;
+        self.core.start_box(&id).await?;
+        self.view(&id)
+    }
+
+    pub async fn stop_box(&self, target: Target) -> Reply<BoxView> {
+        let id = self.find(&target)?;
+        let (boxes, record) = self.core.reach(&id).await?;
+        boxes.stop(&record).await.map_err(control_error)?;
+        self.core.set_box_state(&id, BoxState::Stopped);
+        self.view(&id)
+    }
+
+    /// What destroying would lose. A box that does not run cannot be asked.
+    pub async fn what_if_destroyed(&self, target: Target) -> Reply<Loss> {
+        let id = self.find(&target)?;
+        let view = self.view(&id)?;
+        let uncommitted = if view.state == BoxState::Running && view.branch.is_some() {
+            self.uncommitted(&id).await.ok()
+        } else {
+            None
+        };
+        Ok(Loss { view, uncommitted })
+    }
+
+    async fn uncommitted(&self, id: &BoxId) -> Reply<Vec<String>> {
+        let (boxes, record) = self.core.reach(id).await?;
+        let argv = [paths::GIT, "-C", paths::WORKSPACE, "status", "--porcelain"];
+        let spec = ExecSpec {
+            argv: argv.map(String::from).to_vec(),
+            user: Some(BOX_USER.into()),
+            ..ExecSpec::default()
+        };
+        let mut exec = boxes.exec(&record, spec).await.map_err(control_error)?;
+        let mut output = Vec::new();
+        while let Some(chunk) = exec.output.next().await.map_err(control_error)? {
+            if let Chunk::Stdout(bytes) = chunk {
+                output.extend_from_slice(&bytes);
+            }
+            if output.len() > MAX_STATUS {
+                break;
+            }
+        }
+        let text = String::from_utf8_lossy(&output);
+        Ok(text.lines().take(MAX_UNCOMMITTED).map(protocol::text::visible).collect())
+    }
+
+    pub async fn destroy_box(&self, target: Target) -> Reply<Destroyed> {
+        let id = self.find(&target)?;
+        let view = self.view(&id)?;
+        let (boxes, record) = self.core.reach(&id).await?;
+        if view.state == BoxState::Running
+            && let Err(e) = self.core.relay.land(&id).await
+        {
+            tracing::warn!("last commits of {} were not fetched: {e}", view.name);
+        }
+        self.core.relay.close(&id);
+        let removal = boxes.destroy(&record).await.map_err(control_error)?;
+        let mut destroyed = Destroyed {
+            kept_branch: self.core.kept_branch(&record).await,
+            view,
+            removed: removal.removed,
+            failed: removal.failed,
+        };
+        for dir in [home::box_run_dir(&self.core.home, &id), home::box_repo_dir(&self.core.home, &id)] {
+            if let Err(e) = std::fs::remove_dir_all(&dir)
+                && e.kind() != std::io::ErrorKind::NotFound
+            {
+                destroyed.failed.push(format!("{}: {e}", dir.display()));
+            }
+        }
+        if destroyed.failed.is_empty() {
+            self.core.store.remove_box(&id).await?;
+            self.core.state().boxes.remove(&id);
+            self.core.send(HostEvent::BoxRemoved { id: id.clone() });
+        }
+        let name = &destroyed.view.name;
+        let entry = Entry {
+            box_id: Some(id),
+            kind: "box-destroyed",
+            summary: format!("Box {name} destroyed"),
+            data: serde_json::json!({ "removed": destroyed.removed, "failed": destroyed.failed }),
+        };
+        self.core.store.record(entry).await?;
+        self.core.send_status();
+        Ok(destroyed)
+    }
+
+    /// Runs a command in a box as its user; a stopped box is started first.
+    pub async fn exec(&self, target: Target, argv: Vec<String>, tty: Option<Size>) -> Reply<Exec> {
+        let id = self.find(&target)?;
+        match self.core.box_state(&id) {
+            BoxState::Stopped => self.core.start_box(&id).await?,
+            BoxState::Missing => {
+                let text = "the box has no container any more; was it removed?";
+                return Err(ControlError::new(ErrorCode::Failed, text)
+                    .hint("agentbox destroy forgets it, agentbox create makes a new one."));
+            }
+            _ => {}
+        }
+        let (boxes, record) = self.core.reach(&id).await?;
+        let spec = ExecSpec {
+            argv,
+            user: Some(BOX_USER.into()),
+            cwd: Some(paths::WORKSPACE.into()),
+            env: tty.is_some().then(|| "TERM=xterm-256color".to_owned()).into_iter().collect(),
+            tty: tty.is_some(),
+            size: tty,
+        };
+        boxes.exec(&record, spec).await.map_err(control_error)
+    }
+
+    pub fn questions(&self) -> Vec<Question> {
+        self.core.broker.pending()
+    }
+
+    pub fn answer(
+        &self,
+        id: &QuestionId,
+        digest: &str,
+        verdict: Verdict,
+        by: Surface,
+    ) -> Reply<()> {
+        self.core.broker.answer(id, digest, verdict, by).map_err(|e| {
+            let code = match e {
+                AnswerError::NotPending => ErrorCode::NotPending,
+                AnswerError::DigestMismatch => ErrorCode::DigestMismatch,
+                AnswerError::TooSoon => ErrorCode::TooSoon,
+                AnswerError::NotRememberable => ErrorCode::NotRememberable,
+            };
+            ControlError::new(code, e.to_string())
+        })
+    }
+
+    /// To add surfaces.
+    pub fn broker(&self) -> &Broker {
+        &self.core.broker
+    }
+
+    pub async fn audit(&self, target: Option<Target>, limit: u32) -> Reply<Vec<AuditRecord>> {
+        let id = target.map(|t| self.find_past(&t)).transpose()?;
+        Ok(self.core.store.audit(id, limit.min(MAX_AUDIT)).await?)
+    }
+
+    pub async fn audit_verify(&self) -> Reply<AuditVerdict> {
+        Ok(self.core.store.verify().await?)
+    }
+
+    pub async fn grants(&self) -> Reply<Vec<Grant>> {
+        Ok(self.core.store.grants().await?)
+    }
+
+    pub async fn revoke_grant(&self, id: GrantId) -> Reply<()> {
+        if self.core.store.revoke(id).await? {
+            return Ok(());
+        }
+        Err(ControlError::new(ErrorCode::Usage, "there is no such rule")
+            .hint("agentbox grants lists the rules."))
+    }
+
+    /// Tells people about a part of the desktop; one notice per part.
+    pub fn set_notice(&self, notice: Notice) {
+        let old = self.core.state().notices.insert(notice.part.clone(), notice.clone());
+        if old.as_ref() != Some(&notice) {
+            self.core.send_status();
+        }
+    }
+
+    pub fn clear_notice(&self, part: &str) {
+        let old = self.core.state().notices.remove(part);
+        if old.is_some() {
+            self.core.send_status();
+        }
+    }
+
+    pub fn show_window(&self, page: &str) -> Reply<()> {
+        if self.core.kind == Kind::Headless {
+            let text = "this host runs without a desktop and has no window";
+            return Err(ControlError::new(ErrorCode::Failed, text)
+                .hint("start agentbox-desktop; it takes over from this host."));
+        }
+        self.core.send(HostEvent::ShowWindow { page: page.to_owned() });
+        Ok(())
+    }
+
+    /// Makes room for a desktop host.
+    pub fn hand_over(&self) -> Reply<()> {
+        if self.core.kind == Kind::Desktop {
+            return Err(ControlError::new(ErrorCode::Failed, "a desktop host is already running"));
+        }
+        self.request_stop();
+        Ok(())
+    }
+
+    pub fn request_stop(&self) {
+        self.core.stop.cancel();
+    }
+
+    fn find(&self, target: &Target) -> Reply<BoxId> {
+        resolve::resolve(&self.core.candidates(), target)
+    }
+
+    /// The trail outlives boxes: an id that is gone can still be asked about.
+    fn find_past(&self, target: &Target) -> Reply<BoxId> {
+        let past = target.query.as_deref().and_then(|q| q.parse().ok());
+        self.find(target).or_else(|e| past.ok_or(e))
+    }
+
+    fn view(&self, id: &BoxId) -> Reply<BoxView> {
+        self.core.view(id).ok_or_else(|| ControlError::new(ErrorCode::Usage, "the box is gone"))
+    }
+}
+
+impl Core {
+    /// Starts a box with a fresh token.
+    pub(crate) async fn start_box(self: &Arc<Self>, id: &BoxId) -> Reply<()> {
+        let (boxes, record) = self.reach(id).await?;
+        if let Some(repo) = &record.repo
+            && !repo.common_dir.exists()
+        {
+            let text = format!("main repo for box worktree missing: {}", repo.common_dir.display());
+            return Err(ControlError::new(ErrorCode::Failed, text).hint("recreate the box."));
+        }
+        let _starting = Starting::mark(self, id);
+        let token = fresh_token()?;
+        self.register(&record, &token)?;
+        self.keep_token(&record, &token).await?;
+        boxes.start(&record, token.as_str()).await.map_err(control_error)?;
+        self.set_box_state(id, BoxState::Running);
+        Ok(())
+    }
+
+    /// Gives a box that runs already a fresh token: it was started by other means, or this host
+    /// has just come up.
+    pub(crate) async fn adopt(self: &Arc<Self>, id: &BoxId) -> Reply<()> {
+        let (boxes, record) = self.reach(id).await?;
+        let token = fresh_token()?;
+        self.relay.expect(id, token.hash());
+        boxes.release(&record, token.as_str()).await.map_err(control_error)?;
+        self.relay.settle(id);
+        self.keep_token(&record, &token).await?;
+        self.land_soon(id);
+        Ok(())
+    }
+
+    /// The box's branch in the user's repository, when it is there.
+    async fn kept_branch(&self, record: &boxes::Record) -> Option<String> {
+        let (repo, branch) = (record.repo.as_ref()?, record.branch.as_ref()?);
+        let git = Tool::find("git", &std::env::var_os("PATH")?).ok()?;
+        let args = ["show-ref", "--verify", "--quiet", &format!("refs/heads/{branch}")];
+        let args = args.map(std::ffi::OsString::from);
+        let env = base_env(std::env::vars_os());
+        let found = git.run(&repo.toplevel, &args, &env, Limit::LOCAL).await.ok()?;
+        found.ok().then(|| branch.clone())
+    }
+
+    async fn keep_token(&self, record: &boxes::Record, token: &relay::Token) -> Reply<()> {
+        let token_hash = *token.hash().as_bytes();
+        let stored = crate::store::StoredBox { record: record.clone(), token_hash };
+        Ok(self.store.put_box(stored).await?)
+    }
+}
+
+/// While this lives, the engine's event about the start is no news.
+struct Starting {
+    core: Arc<Core>,
+    id: BoxId,
+}
+
+impl Starting {
+    fn mark(core: &Arc<Core>, id: &BoxId) -> Self {
+        let this = Self { core: core.clone(), id: id.clone() };
+        this.set(true);
+        this
+    }
+
+    fn set(&self, starting: bool) {
+        if let Some(known) = self.core.state().boxes.get_mut(&self.id) {
+            known.starting = starting;
+        }
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        self.set(false);
+    }
+}

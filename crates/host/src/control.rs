@@ -1,0 +1,293 @@
+//! `control.sock`: the API for other processes of the same person.
+//!
+//! The socket is 0600 in a 0700 folder, and the peer's uid is asked for on top. One request per
+//! connection; a client that leaves cancels what it asked for.
+
+use crate::api::Api;
+use boxes::{Chunk, Exec, Size, Watch};
+use protocol::boxes::Progress;
+use protocol::control::{ControlError, ErrorCode, Exited, HostEvent, Request};
+use protocol::frame::{self, Kind};
+use serde::Serialize;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Binds the socket; the caller holds the host lock, so what lies there is stale.
+pub fn bind(path: &Path) -> io::Result<UnixListener> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+pub async fn serve(listener: UnixListener, api: Api, stop: CancellationToken, tasks: TaskTracker) {
+    loop {
+        let stream = tokio::select! {
+            () = stop.cancelled() => return,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(e) => {
+                    tracing::warn!("control socket: {e}");
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                    continue;
+                }
+            },
+        };
+        if !is_same_person(&stream) {
+            tracing::warn!("control socket: refused a process of another user");
+            continue;
+        }
+        let (api, stop) = (api.clone(), stop.clone());
+        tasks.spawn(async move {
+            tokio::select! {
+                // What a client waits for ends with the host, whatever it is.
+                () = stop.cancelled() => {}
+                done = converse(stream, api) => {
+                    if let Err(e) = done {
+                        tracing::debug!("control connection: {e}");
+                    }
+                }
+            }
+        });
+    }
+}
+
+fn is_same_person(stream: &UnixStream) -> bool {
+    let uid = nix::unistd::geteuid().as_raw();
+    stream.peer_cred().is_ok_and(|peer| peer.uid() == uid || peer.uid() == 0)
+}
+
+async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
+    let (mut from, to) = stream.into_split();
+    let mut to = Frames(to);
+    let Some((Kind::Request, body)) = read(&mut from).await? else { return Ok(()) };
+    let request = match serde_json::from_slice(&body) {
+        Ok(request) => request,
+        Err(e) => {
+            let error = ControlError::new(ErrorCode::Usage, format!("unknown request: {e}"))
+                .hint("the client and the host may be of different versions; restart the host.");
+            return to.send(Kind::Error, &error).await;
+        }
+    };
+    match request {
+        Request::Subscribe => subscribe(&api, from, to).await,
+        Request::Exec(exec) => {
+            let size = exec.tty.then_some(Size { cols: exec.cols, rows: exec.rows });
+            match api.exec(exec.target, exec.argv, size).await {
+                Ok(running) => pump(running, from, to).await,
+                Err(e) => to.send(Kind::Error, &e).await,
+            }
+        }
+        Request::CreateBox(create) => {
+            let (watcher, progress) = watcher();
+            let making = api.create_box(create, watcher);
+            with_progress(making, progress, from, to).await
+        }
+        other => {
+            tokio::select! {
+                reply = dispatch(&api, other) => to.finish(reply).await,
+                // Questions are answered and boxes started to the end even so; reads just stop.
+                () = gone(&mut from) => Ok(()),
+            }
+        }
+    }
+}
+
+async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, ControlError> {
+    // Work that changes something goes on when the client leaves half-way.
+    let api = api.clone();
+    let task = tokio::spawn(async move {
+        match request {
+            Request::Status => value(&api.status().await),
+            Request::Doctor => value(&api.doctor().await),
+            Request::Boxes => value(&api.boxes().await),
+            Request::StartBox { target } => value(&api.start_box(target).await?),
+            Request::StopBox { target } => value(&api.stop_box(target).await?),
+            Request::WhatIfDestroyed { target } => value(&api.what_if_destroyed(target).await?),
+            Request::DestroyBox { target } => value(&api.destroy_box(target).await?),
+            Request::Questions => value(&api.questions()),
+            Request::Answer { id, digest, verdict, surface } => {
+                value(&api.answer(&id, &digest, verdict, surface)?)
+            }
+            Request::Audit { target, limit } => value(&api.audit(target, limit).await?),
+            Request::AuditVerify => value(&api.audit_verify().await?),
+            Request::Grants => value(&api.grants().await?),
+            Request::RevokeGrant { id } => value(&api.revoke_grant(id).await?),
+            Request::ShowWindow { page } => value(&api.show_window(&page)?),
+            Request::HandOver => value(&api.hand_over()?),
+            Request::Stop => {
+                api.request_stop();
+                value(&())
+            }
+            Request::Subscribe | Request::Exec(_) | Request::CreateBox(_) => {
+                Err(ControlError::new(ErrorCode::Failed, "this request streams"))
+            }
+        }
+    });
+    task.await.unwrap_or_else(|e| Err(ControlError::new(ErrorCode::Failed, e.to_string())))
+}
+
+fn value(reply: &impl Serialize) -> Result<serde_json::Value, ControlError> {
+    serde_json::to_value(reply).map_err(|e| ControlError::new(ErrorCode::Failed, e.to_string()))
+}
+
+/// A snapshot, then events; a client that falls behind gets a new snapshot.
+async fn subscribe(api: &Api, mut from: OwnedReadHalf, mut to: Frames) -> io::Result<()> {
+    let mut events = api.subscribe();
+    to.send(Kind::Event, &api.snapshot().await).await?;
+    loop {
+        let event = tokio::select! {
+            () = gone(&mut from) => return Ok(()),
+            event = events.recv() => event,
+        };
+        match event {
+            Ok(event) => to.send(Kind::Event, &event).await?,
+            Err(broadcast::error::RecvError::Lagged(_)) => {
+                to.send(Kind::Event, &api.snapshot().await).await?;
+            }
+            Err(broadcast::error::RecvError::Closed) => return Ok(()),
+        }
+    }
+}
+
+/// Steps of a create, as events for the client. A full queue drops details, never the outcome.
+struct ToClient(mpsc::Sender<Progress>);
+
+impl Watch for ToClient {
+    fn progress(&self, progress: Progress) {
+        let _ = self.0.try_send(progress);
+    }
+}
+
+fn watcher() -> (boxes::Watcher, mpsc::Receiver<Progress>) {
+    let (tx, rx) = mpsc::channel(256);
+    (Arc::new(ToClient(tx)), rx)
+}
+
+async fn with_progress<T: Serialize>(
+    work: impl Future<Output = Result<T, ControlError>>,
+    mut progress: mpsc::Receiver<Progress>,
+    mut from: OwnedReadHalf,
+    mut to: Frames,
+) -> io::Result<()> {
+    let mut work = std::pin::pin!(work);
+    let reply = loop {
+        tokio::select! {
+            biased;
+            Some(progress) = progress.recv() => to.send(Kind::Event, &HostEvent::Progress { progress }).await?,
+            reply = &mut work => break reply,
+            // Dropping the work takes back what it has made so far.
+            () = gone(&mut from) => return Ok(()),
+        }
+    };
+    while let Ok(progress) = progress.try_recv() {
+        to.send(Kind::Event, &HostEvent::Progress { progress }).await?;
+    }
+    to.finish(reply.and_then(|r| value(&r))).await
+}
+
+/// Moves bytes between a client and a command until the command ends.
+async fn pump(exec: Exec, from: OwnedReadHalf, mut to: Frames) -> io::Result<()> {
+    let Exec { mut input, mut output, control } = exec;
+    let resizer = control.clone();
+    let feed = async move {
+        let mut from = from;
+        while let Some((kind, bytes)) = read(&mut from).await? {
+            match kind {
+                Kind::Stdin if bytes.is_empty() => input.shutdown().await?,
+                Kind::Stdin => input.write_all(&bytes).await?,
+                Kind::Resize => {
+                    if let [a, b, c, d] = bytes[..] {
+                        let size = Size { cols: u16::from_be_bytes([a, b]), rows: u16::from_be_bytes([c, d]) };
+                        let _ = resizer.resize(size).await;
+                    }
+                }
+                _ => return Ok(()),
+            }
+        }
+        io::Result::Ok(())
+    };
+    let mut feed = std::pin::pin!(feed);
+    let mut fed = false;
+    let failed = loop {
+        tokio::select! {
+            chunk = output.next() => match chunk {
+                Ok(Some(Chunk::Stdout(bytes))) => to.bytes(Kind::Stdout, &bytes).await?,
+                Ok(Some(Chunk::Stderr(bytes))) => to.bytes(Kind::Stderr, &bytes).await?,
+                Ok(None) => break None,
+                Err(e) => break Some(e),
+            },
+            // The client is gone: nobody is left to write to.
+            ended = &mut feed, if !fed => match ended {
+                Ok(()) => return Ok(()),
+                // The command closed its input; its output still counts.
+                Err(_) => fed = true,
+            },
+        }
+    };
+    let reply = match failed {
+        Some(e) => Err(crate::engine::control_error(e)),
+        None => control.exit_code().await.map_err(crate::engine::control_error),
+    };
+    let exited = |code: i64| Exited { exit_code: i32::try_from(code).unwrap_or(1) };
+    to.finish(reply.and_then(|code| value(&exited(code)))).await
+}
+
+/// Resolves when the client hangs up. Anything it still says is not for us.
+async fn gone(from: &mut OwnedReadHalf) {
+    let mut ignored = [0; 64];
+    while from.read(&mut ignored).await.is_ok_and(|n| n > 0) {}
+}
+
+async fn read(from: &mut OwnedReadHalf) -> io::Result<Option<(Kind, Vec<u8>)>> {
+    let mut head = [0; frame::HEADER];
+    match from.read_exact(&mut head).await {
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        other => other?,
+    };
+    let (kind, len) = frame::parse_header(head)?;
+    let mut payload = vec![0; len];
+    from.read_exact(&mut payload).await?;
+    Ok(Some((kind, payload)))
+}
+
+/// The sending half.
+struct Frames(OwnedWriteHalf);
+
+impl Frames {
+    async fn send(&mut self, kind: Kind, body: &impl Serialize) -> io::Result<()> {
+        self.bytes(kind, &serde_json::to_vec(body)?).await
+    }
+
+    async fn bytes(&mut self, kind: Kind, payload: &[u8]) -> io::Result<()> {
+        for chunk in chunks(payload) {
+            self.0.write_all(&frame::header(kind, chunk.len())?).await?;
+            self.0.write_all(chunk).await?;
+        }
+        Ok(())
+    }
+
+    async fn finish(&mut self, reply: Result<serde_json::Value, ControlError>) -> io::Result<()> {
+        match reply {
+            Ok(value) => self.send(Kind::Result, &value).await,
+            Err(error) => self.send(Kind::Error, &error).await,
+        }
+    }
+}
+
+/// JSON is far below a frame's limit; output of a command is cut into frames.
+fn chunks(payload: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let empty = payload.is_empty().then_some(payload);
+    empty.into_iter().chain(payload.chunks(frame::MAX_PAYLOAD))
+}

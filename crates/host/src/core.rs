@@ -1,0 +1,261 @@
+//! What every part of the host shares.
+
+use crate::Kind;
+use crate::resolve::Candidate;
+use crate::store::{Store, StoreError, StoredBox, now};
+use approvals::Broker;
+use boxes::{Boxes, Record};
+use protocol::boxes::{BoxState, BoxView};
+use protocol::control::{ControlError, EngineStatus, ErrorCode, HostEvent, HostStatus, Notice};
+use protocol::{BoxId, BoxName, Millis};
+use relay::{Relay, Token};
+use settings::Settings;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub struct Core {
+    pub home: PathBuf,
+    pub kind: Kind,
+    pub settings: Settings,
+    pub install: String,
+    pub store: Store,
+    pub broker: Broker,
+    pub relay: Relay,
+    pub stop: CancellationToken,
+    pub tasks: TaskTracker,
+    pub runtime: tokio::runtime::Handle,
+    pub started_at: Millis,
+    events: broadcast::Sender<HostEvent>,
+    state: Mutex<State>,
+    /// One connection attempt at a time.
+    pub connecting: tokio::sync::Mutex<()>,
+}
+
+pub struct State {
+    pub boxes: BTreeMap<BoxId, Known>,
+    /// The engine, once it has answered.
+    pub engine: Option<Boxes>,
+    pub engine_status: EngineStatus,
+    pub notices: BTreeMap<String, Notice>,
+    /// Boxes that are being made.
+    pub reserved: HashMap<BoxName, BoxId>,
+}
+
+/// A box the host knows.
+pub struct Known {
+    pub record: Record,
+    pub state: BoxState,
+    /// This host is starting it itself; the engine's event about it is no news.
+    pub starting: bool,
+    /// It has had its token from this host, or is about to.
+    pub released: bool,
+    /// A landing is under way, and whether another ref change came meanwhile.
+    pub landing: Option<bool>,
+}
+
+impl Known {
+    pub fn new(record: Record, state: BoxState) -> Self {
+        Self { record, state, starting: false, released: false, landing: None }
+    }
+}
+
+impl State {
+    pub fn is_released(&self, id: &BoxId) -> bool {
+        self.boxes.get(id).is_some_and(|k| k.released)
+    }
+
+    pub fn set_released(&mut self, id: &BoxId, released: bool) {
+        if let Some(known) = self.boxes.get_mut(id) {
+            known.released = released;
+        }
+    }
+}
+
+impl Core {
+    pub fn new(
+        home: PathBuf,
+        kind: Kind,
+        settings: Settings,
+        install: String,
+        store: Store,
+        broker: Broker,
+        relay: Relay,
+    ) -> Self {
+        let engine_status = EngineStatus {
+            reachable: false,
+            detail: "looking for a container engine".into(),
+            hint: None,
+        };
+        Self {
+            home,
+            kind,
+            settings,
+            install,
+            store,
+            broker,
+            relay,
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            runtime: tokio::runtime::Handle::current(),
+            started_at: now(),
+            events: broadcast::channel(512).0,
+            state: Mutex::new(State {
+                boxes: BTreeMap::new(),
+                engine: None,
+                engine_status,
+                notices: BTreeMap::new(),
+                reserved: HashMap::new(),
+            }),
+            connecting: tokio::sync::Mutex::default(),
+        }
+    }
+
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn subscribe(&self) -> broadcast::Receiver<HostEvent> {
+        self.events.subscribe()
+    }
+
+    /// Nobody listening is fine.
+    pub fn send(&self, event: HostEvent) {
+        let _ = self.events.send(event);
+    }
+
+    pub fn record(&self, id: &BoxId) -> Option<Record> {
+        self.state().boxes.get(id).map(|k| k.record.clone())
+    }
+
+    pub fn box_state(&self, id: &BoxId) -> BoxState {
+        self.state().boxes.get(id).map_or(BoxState::Missing, |k| k.state)
+    }
+
+    pub fn candidates(&self) -> Vec<Candidate> {
+        let candidate = |known: &Known| Candidate {
+            id: known.record.id.clone(),
+            name: known.record.name.clone(),
+            index: known.record.index,
+            project_root: known.record.project_root.clone(),
+            workspace: known.record.workspace.clone(),
+        };
+        self.state().boxes.values().map(candidate).collect()
+    }
+
+    /// All boxes, by project and index.
+    pub fn views(&self) -> Vec<BoxView> {
+        let asking = self.asking();
+        let state = self.state();
+        let mut views: Vec<BoxView> = state.boxes.values().map(|k| view(k, &asking)).collect();
+        drop(state);
+        views.sort_by(|a, b| (&a.project_root, a.index).cmp(&(&b.project_root, b.index)));
+        views
+    }
+
+    pub fn view(&self, id: &BoxId) -> Option<BoxView> {
+        let asking = self.asking();
+        self.state().boxes.get(id).map(|k| view(k, &asking))
+    }
+
+    /// The boxes that have open questions, once per question. Taken before the state's lock: the
+    /// broker calls sinks under its own.
+    fn asking(&self) -> Vec<BoxId> {
+        self.broker.pending().into_iter().map(|q| q.box_id).collect()
+    }
+
+    pub fn send_view(&self, id: &BoxId) {
+        if let Some(view) = self.view(id) {
+            self.send(HostEvent::BoxChanged { view });
+        }
+    }
+
+    /// For callers that hold the broker's lock.
+    pub fn send_view_later(self: &Arc<Self>, id: &BoxId) {
+        let (core, id) = (self.clone(), id.clone());
+        self.runtime.spawn(async move {
+            core.send_view(&id);
+            core.send_status();
+        });
+    }
+
+    /// Notes a new state and tells everybody, when it is one.
+    pub fn set_box_state(&self, id: &BoxId, new: BoxState) {
+        let changed = match self.state().boxes.get_mut(id) {
+            Some(known) if known.state != new => {
+                known.state = new;
+                true
+            }
+            _ => false,
+        };
+        if changed {
+            self.send_view(id);
+            self.send_status();
+        }
+    }
+
+    pub fn status(&self) -> HostStatus {
+        let questions = self.broker.pending().len();
+        let state = self.state();
+        HostStatus {
+            version: env!("CARGO_PKG_VERSION").into(),
+            proto: protocol::PROTO,
+            pid: std::process::id(),
+            kind: self.kind.as_str().into(),
+            home: self.home.display().to_string(),
+            started_at: self.started_at,
+            engine: state.engine_status.clone(),
+            notices: state.notices.values().cloned().collect(),
+            boxes: u32::try_from(state.boxes.len()).unwrap_or(u32::MAX),
+            questions: u32::try_from(questions).unwrap_or(u32::MAX),
+        }
+    }
+
+    pub fn send_status(&self) {
+        self.send(HostEvent::Status { status: self.status() });
+    }
+
+    /// Puts a box on disk and in memory.
+    pub async fn keep(&self, record: Record, token: &Token, state: BoxState) -> Result<(), StoreError> {
+        let token_hash = *token.hash().as_bytes();
+        self.store.put_box(StoredBox { record: record.clone(), token_hash }).await?;
+        let known = Known { released: true, ..Known::new(record, state) };
+        self.state().boxes.insert(known.record.id.clone(), known);
+        Ok(())
+    }
+}
+
+fn view(known: &Known, asking: &[BoxId]) -> BoxView {
+    let record = &known.record;
+    let questions = asking.iter().filter(|id| **id == record.id).count();
+    BoxView {
+        id: record.id.clone(),
+        name: record.name.clone(),
+        index: record.index,
+        project: record.project.clone(),
+        project_root: record.project_root.display().to_string(),
+        state: known.state,
+        branch: record.branch.clone(),
+        image: record.image.clone(),
+        created_at: record.created_at,
+        questions: u32::try_from(questions).unwrap_or(u32::MAX),
+    }
+}
+
+/// A token no one has had before.
+pub fn fresh_token() -> Result<Token, ControlError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|e| {
+        ControlError::new(ErrorCode::Failed, format!("no randomness for a token: {e}"))
+    })?;
+    Ok(Token::from_bytes(bytes))
+}
+
+impl From<StoreError> for ControlError {
+    fn from(e: StoreError) -> Self {
+        ControlError::new(ErrorCode::Failed, e.to_string())
+    }
+}

@@ -1,0 +1,240 @@
+//! From a folder to a running, registered box.
+
+use crate::core::{Core, fresh_token};
+use crate::engine::control_error;
+use crate::home;
+use boxes::{Boxes, CreateSpec, ImageSpec, Record, Watcher};
+use connectors::git::RemoteName;
+use protocol::boxes::{BoxState, BoxView};
+use protocol::control::{ControlError, CreateBox, ErrorCode};
+use protocol::{BoxId, BoxName};
+use relay::{Entry, Registration, RemoteUrls, Token, Worktree};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+impl Core {
+    /// Makes a box. Dropping the future takes everything back.
+    pub async fn create(
+        self: &Arc<Self>,
+        request: CreateBox,
+        watcher: Watcher,
+    ) -> Result<BoxView, ControlError> {
+        let workspace = workspace(&request.workspace)?;
+        let given: Option<BoxName> = request.name.as_deref().map(parse_name).transpose()?;
+        let boxes = self.engine().await?;
+        let project_root = boxes::project::project_root(&workspace).await.map_err(control_error)?;
+        let id = BoxId::from_bytes(random()?);
+        let folder = project_root.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = given.unwrap_or_else(|| BoxName::from_folder(&folder, &id));
+        let _reserved = Reserved::take(self, &name, &id)?;
+        let image = match request.image.or_else(|| self.settings.boxes.image.clone()) {
+            Some(image) => image,
+            None => self.box_image(&boxes, watcher.clone()).await?,
+        };
+        let index = self.store.next_index(&project_root).await?;
+        let token = fresh_token()?;
+        let mut folders = Folders::make(self, &id)?;
+        let spec = CreateSpec {
+            id: id.clone(),
+            name,
+            index,
+            workspace,
+            image,
+            run_dir: folders.run.clone(),
+            token: token.as_str().to_owned(),
+            certificates: boxes::host_certificates(self.settings.boxes.extra_cas.as_deref()),
+            taken_branches: self.branches(),
+        };
+        let record = boxes.create(spec, watcher).await.map_err(control_error)?;
+        let mut made = Made { core: self.clone(), boxes: boxes.clone(), record: Some(record.clone()) };
+        self.register(&record, &token)?;
+        self.keep(record.clone(), &token, BoxState::Running).await?;
+        made.record = None;
+        folders.kept = true;
+        let entry = Entry {
+            box_id: Some(id.clone()),
+            kind: "box-created",
+            summary: format!("Box {} made from {}", record.name, record.workspace.display()),
+            data: serde_json::json!({ "name": record.name, "image": record.image, "branch": record.branch }),
+        };
+        self.store.record(entry).await?;
+        self.send_view(&id);
+        self.send_status();
+        let view = self.view(&id);
+        view.ok_or_else(|| ControlError::new(ErrorCode::Failed, "the box was destroyed meanwhile"))
+    }
+
+    fn branches(&self) -> Vec<String> {
+        self.state().boxes.values().filter_map(|k| k.record.branch.clone()).collect()
+    }
+
+    async fn box_image(&self, boxes: &Boxes, watcher: Watcher) -> Result<String, ControlError> {
+        let ctl = crate::ctl_binary().ok_or_else(|| {
+            ControlError::new(ErrorCode::Failed, "the in-box program agentbox-ctl is not installed beside agentbox")
+                .hint("build it with make build, or set AGENTBOX_CTL to its path.")
+        })?;
+        let certificates = boxes::host_certificates(self.settings.boxes.extra_cas.as_deref());
+        let spec = ImageSpec::new(ctl, certificates);
+        boxes.ensure_image(&spec, watcher).await.map_err(control_error)
+    }
+
+    /// Opens the box's socket.
+    pub fn register(&self, record: &Record, token: &Token) -> Result<(), ControlError> {
+        self.register_hash(record, token.hash())
+    }
+
+    pub fn register_hash(&self, record: &Record, hash: relay::TokenHash) -> Result<(), ControlError> {
+        let dir = home::box_run_dir(&self.home, &record.id);
+        let failed = |what: &str, e: std::io::Error| {
+            ControlError::new(ErrorCode::Failed, format!("cannot {what} {}: {e}", dir.display()))
+        };
+        home::private_dir(&dir).map_err(|e| failed("make", e))?;
+        let socket = dir.join("relay.sock");
+        if socket.as_os_str().len() >= 108 {
+            let text = format!("the socket path {} is too long", socket.display());
+            return Err(ControlError::new(ErrorCode::Failed, text)
+                .hint("set AGENTBOX_HOME to a shorter path."));
+        }
+        let registration = registration(record, &home::box_repo_dir(&self.home, &record.id))?;
+        self.relay.open(registration, hash, &dir).map_err(|e| failed("listen in", e))?;
+        give_to_box_user(&[&dir, &socket]).map_err(|e| failed("hand over", e))
+    }
+}
+
+/// A host that runs as root has boxes whose user is not root: their sockets must be theirs.
+fn give_to_box_user(paths: &[&Path]) -> std::io::Result<()> {
+    if !nix::unistd::geteuid().is_root() {
+        return Ok(());
+    }
+    let (uid, gid) = boxes::box_ids();
+    paths.iter().try_for_each(|path| std::os::unix::fs::chown(path, Some(uid), Some(gid)))
+}
+
+/// What the relay needs of a record.
+fn registration(record: &Record, repos: &Path) -> Result<Registration, ControlError> {
+    let bad = |what: &str| {
+        ControlError::new(ErrorCode::Failed, format!("box {}: bad {what} in its record", record.name))
+    };
+    let mut worktrees = Vec::new();
+    if let (Some(repo), Some(branch)) = (&record.repo, &record.branch) {
+        home::private_dir(repos).map_err(|e| ControlError::new(ErrorCode::Failed, e.to_string()))?;
+        // A remote whose name the relay's grammar has no word for cannot be pushed to.
+        let remotes = repo.remotes.iter().filter_map(|(name, urls)| {
+            let urls = RemoteUrls { fetch: urls.fetch_url.clone(), push: urls.push_url.clone() };
+            Some((name.parse::<RemoteName>().ok()?, urls))
+        });
+        worktrees.push(Worktree {
+            container_path: protocol::ctl::paths::WORKSPACE.into(),
+            branch: branch.parse().map_err(|_| bad("branch"))?,
+            base: record.base.as_deref().map(str::parse).transpose().map_err(|_| bad("base"))?,
+            host_repo: repo.toplevel.clone(),
+            host_objects: repo.common_dir.join("objects"),
+            object_format: repo.object_format.clone(),
+            remotes: remotes.collect(),
+            transfer: repos.join("workspace.git"),
+        });
+    }
+    Ok(Registration {
+        id: record.id.clone(),
+        name: record.name.clone(),
+        project: record.project.clone(),
+        worktrees,
+    })
+}
+
+fn workspace(path: &str) -> Result<PathBuf, ControlError> {
+    let usage = |text: String| ControlError::new(ErrorCode::Usage, text);
+    if !Path::new(path).is_absolute() {
+        return Err(usage(format!("{path} is not an absolute path")));
+    }
+    let real = std::fs::canonicalize(path)
+        .map_err(|_| usage(format!("workspace does not exist: {path}")))?;
+    if real.is_dir() { Ok(real) } else { Err(usage(format!("{path} is not a folder"))) }
+}
+
+fn parse_name(name: &str) -> Result<BoxName, ControlError> {
+    name.parse().map_err(|e: protocol::ids::BadId| ControlError::new(ErrorCode::Usage, e.to_string()))
+}
+
+pub fn random<const N: usize>() -> Result<[u8; N], ControlError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|e| ControlError::new(ErrorCode::Failed, format!("no randomness: {e}")))?;
+    Ok(bytes)
+}
+
+/// A name nobody else may take while its box is being made.
+struct Reserved {
+    core: Arc<Core>,
+    name: BoxName,
+}
+
+impl Reserved {
+    fn take(core: &Arc<Core>, name: &BoxName, id: &BoxId) -> Result<Self, ControlError> {
+        let mut state = core.state();
+        let known = state.boxes.values().any(|k| k.record.name == *name);
+        if known || state.reserved.contains_key(name) {
+            let text = format!("there is already a box named {name}");
+            return Err(ControlError::new(ErrorCode::Usage, text)
+                .hint("choose another name with --name, or agentbox destroy the old one."));
+        }
+        state.reserved.insert(name.clone(), id.clone());
+        drop(state);
+        Ok(Self { core: core.clone(), name: name.clone() })
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.core.state().reserved.remove(&self.name);
+    }
+}
+
+/// The folders of a box that may not come to be.
+struct Folders {
+    run: PathBuf,
+    repos: PathBuf,
+    kept: bool,
+}
+
+impl Folders {
+    fn make(core: &Core, id: &BoxId) -> Result<Self, ControlError> {
+        let run = home::box_run_dir(&core.home, id);
+        home::private_dir(&run)
+            .and_then(|()| give_to_box_user(&[&run]))
+            .map_err(|e| ControlError::new(ErrorCode::Failed, format!("{}: {e}", run.display())))?;
+        Ok(Self { run, repos: home::box_repo_dir(&core.home, id), kept: false })
+    }
+}
+
+impl Drop for Folders {
+    fn drop(&mut self) {
+        if !self.kept {
+            let _ = std::fs::remove_dir_all(&self.run);
+            let _ = std::fs::remove_dir_all(&self.repos);
+        }
+    }
+}
+
+/// A box on the engine that is not yet on disk here.
+struct Made {
+    core: Arc<Core>,
+    boxes: Boxes,
+    record: Option<Record>,
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        let Some(record) = self.record.take() else { return };
+        self.core.relay.close(&record.id);
+        let boxes = self.boxes.clone();
+        self.core.tasks.spawn_on(
+            async move {
+                if let Err(e) = boxes.destroy(&record).await {
+                    tracing::warn!("box {} could not be removed: {e}", record.name);
+                }
+            },
+            &self.core.runtime,
+        );
+    }
+}

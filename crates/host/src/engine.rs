@@ -1,0 +1,178 @@
+//! The container engine, as the host lives with it: it may be late, go away and come back.
+
+use crate::core::Core;
+use boxes::{Boxes, Change, Engine, EngineEvent, Record};
+use futures_util::StreamExt;
+use protocol::BoxId;
+use protocol::boxes::BoxState;
+use protocol::control::{ControlError, EngineStatus, ErrorCode};
+use std::sync::Arc;
+use std::time::Duration;
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// A failure of the engine or of git, with its hint.
+pub fn control_error(error: boxes::Error) -> ControlError {
+    let code = match &error {
+        boxes::Error::NameTaken(_) | boxes::Error::NoWorkspace(_) => ErrorCode::Usage,
+        e if e.is_unreachable() => ErrorCode::Engine,
+        _ => ErrorCode::Failed,
+    };
+    let reply = ControlError::new(code, error.to_string());
+    match error.hint() {
+        Some(hint) => reply.hint(hint),
+        None => reply,
+    }
+}
+
+impl Core {
+    /// The engine; tries to connect when it has not answered yet.
+    pub async fn engine(&self) -> Result<Boxes, ControlError> {
+        if let Some(boxes) = self.state().engine.clone() {
+            return Ok(boxes);
+        }
+        let _one = self.connecting.lock().await;
+        if let Some(boxes) = self.state().engine.clone() {
+            return Ok(boxes);
+        }
+        match Engine::connect(self.settings.engine.host.as_deref()).await {
+            Ok(engine) => {
+                let detail = engine.profile().to_string();
+                let boxes = Boxes::new(engine, &self.install);
+                self.state().engine = Some(boxes.clone());
+                self.set_engine(EngineStatus { reachable: true, detail, hint: None });
+                Ok(boxes)
+            }
+            Err(error) => {
+                let (detail, hint) = (error.to_string(), error.hint());
+                self.set_engine(EngineStatus { reachable: false, detail, hint });
+                Err(control_error(error))
+            }
+        }
+    }
+
+    /// The engine and a box's record.
+    pub async fn reach(&self, id: &BoxId) -> Result<(Boxes, Record), ControlError> {
+        let record = self.record(id);
+        let record = record.ok_or_else(|| ControlError::new(ErrorCode::Usage, "the box is gone"))?;
+        Ok((self.engine().await?, record))
+    }
+
+    fn set_engine(&self, status: EngineStatus) {
+        let changed = std::mem::replace(&mut self.state().engine_status, status.clone()) != status;
+        if changed {
+            self.send_status();
+        }
+    }
+
+    /// Follows the engine until the host stops.
+    pub async fn follow_engine(self: Arc<Self>) {
+        let mut pause = FIRST_PAUSE;
+        let boxes = loop {
+            match self.engine().await {
+                Ok(boxes) => break boxes,
+                Err(_) => {
+                    tokio::select! {
+                        () = self.stop.cancelled() => return,
+                        () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+                    }
+                }
+            }
+        };
+        let mut events = boxes.events();
+        loop {
+            let event = tokio::select! {
+                () = self.stop.cancelled() => return,
+                event = events.next() => event,
+            };
+            match event {
+                Some(EngineEvent::Connected) => self.look(&boxes).await,
+                Some(EngineEvent::Lost(why)) => self.lost(why),
+                Some(EngineEvent::Changed(id, change)) => self.changed(&id, change),
+                None => return,
+            }
+        }
+    }
+
+    /// Lists all boxes again: whatever happened while nobody listened.
+    async fn look(self: &Arc<Self>, boxes: &Boxes) {
+        let states = match boxes.states().await {
+            Ok(states) => states,
+            Err(e) => return self.lost(e.to_string()),
+        };
+        let detail = boxes.engine().profile().to_string();
+        self.set_engine(EngineStatus { reachable: true, detail, hint: None });
+        let ids: Vec<BoxId> = self.state().boxes.keys().cloned().collect();
+        for id in &ids {
+            let state = states.get(id).copied().unwrap_or(BoxState::Missing);
+            self.set_box_state(id, state);
+            if state == BoxState::Running && !self.state().is_released(id) {
+                self.adopt_soon(id);
+            }
+        }
+        for orphan in states.into_keys().filter(|id| !ids.contains(id)) {
+            self.sweep(boxes, &orphan).await;
+        }
+    }
+
+    /// A box on the engine that is in no record: the host was killed while it made it.
+    async fn sweep(&self, boxes: &Boxes, id: &BoxId) {
+        let ours = {
+            let state = self.state();
+            state.boxes.contains_key(id) || state.reserved.values().any(|r| r == id)
+        };
+        if ours {
+            return;
+        }
+        tracing::warn!("removing box {id}: it was never finished");
+        if let Err(e) = boxes.sweep(id).await {
+            tracing::warn!("box {id} could not be removed: {e}");
+        }
+    }
+
+    fn lost(&self, why: String) {
+        let hint = Some("start the container engine; boxes come back by themselves.".to_owned());
+        self.set_engine(EngineStatus { reachable: false, detail: why, hint });
+        let ids: Vec<BoxId> = self.state().boxes.keys().cloned().collect();
+        for id in ids {
+            self.set_box_state(&id, BoxState::Unknown);
+        }
+    }
+
+    fn changed(self: &Arc<Self>, id: &BoxId, change: Change) {
+        let before = {
+            let state = self.state();
+            let Some(known) = state.boxes.get(id) else { return };
+            if known.starting {
+                return;
+            }
+            known.state
+        };
+        let now = match change {
+            Change::Started | Change::Unpaused => BoxState::Running,
+            Change::Died => BoxState::Stopped,
+            Change::Paused => BoxState::Paused,
+            Change::Destroyed => BoxState::Missing,
+        };
+        if now == BoxState::Stopped {
+            self.state().set_released(id, false);
+        }
+        self.set_box_state(id, now);
+        // Started by somebody else: it waits for its token.
+        if change == Change::Started && before != BoxState::Running {
+            self.adopt_soon(id);
+        }
+    }
+
+    fn adopt_soon(self: &Arc<Self>, id: &BoxId) {
+        self.state().set_released(id, true);
+        let (core, id) = (self.clone(), id.clone());
+        self.tasks.spawn(async move {
+            if let Err(e) = core.adopt(&id).await {
+                core.state().set_released(&id, false);
+                tracing::warn!("box {id} could not be taken over: {e}");
+            }
+        });
+    }
+}

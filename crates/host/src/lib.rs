@@ -1,0 +1,59 @@
+//! The composition root: one process that owns a home and everything in it.
+//!
+//! [`Host::start`] takes the lock, opens the store, binds the control socket and every box's relay
+//! socket, and follows the container engine. [`Api`] is the one surface: the tray process calls
+//! its methods, the control socket forwards to them, tests use both.
+//!
+//! The surprising thing: an engine that is not there is a state people can see, not a reason not
+//! to start. Boxes are listed as unknown until it comes back.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod api;
+pub mod client;
+mod control;
+mod core;
+mod create;
+mod doctor;
+mod engine;
+pub mod home;
+mod journal;
+mod lock;
+mod port;
+mod resolve;
+mod sink;
+mod start;
+mod store;
+
+pub use api::Api;
+pub use doctor::offline as offline_doctor;
+pub use start::{Host, Options, StartError};
+
+use std::path::PathBuf;
+
+/// How this host meets people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Desktop,
+    Headless,
+}
+
+impl Kind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Desktop => "desktop",
+            Kind::Headless => "headless",
+        }
+    }
+}
+
+/// The static in-box binary: `$AGENTBOX_CTL`, beside the executable, or where a package puts it.
+pub fn ctl_binary() -> Option<PathBuf> {
+    if let Some(given) = std::env::var_os("AGENTBOX_CTL").filter(|v| !v.is_empty()) {
+        return Some(PathBuf::from(given));
+    }
+    let exe = std::env::current_exe().ok()?;
+    let dir = exe.parent()?;
+    let places = [dir.join("box/agentbox-ctl"), dir.join("../lib/agentbox/agentbox-ctl")];
+    places.into_iter().find(|p| p.is_file())
+}

@@ -1,0 +1,192 @@
+//! Bringing a host up, and down.
+
+use crate::api::Api;
+use crate::client::Client;
+use crate::core::{Core, Known};
+use crate::journal::Written;
+use crate::lock::HostLock;
+use crate::port::EnginePort;
+use crate::sink::EventSink;
+use crate::store::{Store, StoreError};
+use crate::{Kind, control, doctor, home};
+use approvals::{Broker, Limits};
+use protocol::boxes::BoxState;
+use protocol::control::{ControlError, HostStatus, Request};
+use relay::process::{ProcessError, Tool, base_env};
+use relay::{Deps, Relay, TokenHash};
+use settings::Settings;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a headless host may take to make room.
+const HAND_OVER: Duration = Duration::from_secs(10);
+/// How long work a person has allowed may go on after the host was told to stop.
+const LAST_WORK: Duration = Duration::from_secs(10);
+
+pub struct Options {
+    pub home: PathBuf,
+    pub kind: Kind,
+    pub settings: Settings,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("a {kind} host is already running (pid {pid})")]
+    AlreadyRunning { pid: u32, kind: String },
+    #[error("another host holds {} and does not answer; end it and try again", .0.display())]
+    Stuck(PathBuf),
+    #[error("{} is too long for a socket; set AGENTBOX_HOME to a shorter path", .0.display())]
+    HomeTooLong(PathBuf),
+    #[error("cannot use {}: {source}", path.display())]
+    Home { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Program(#[from] ProcessError),
+    #[error(transparent)]
+    Random(#[from] ControlError),
+}
+
+/// A running host.
+pub struct Host {
+    api: Api,
+    core: Arc<Core>,
+    _lock: HostLock,
+}
+
+impl Host {
+    /// Takes the home, brings back every box, and listens.
+    pub async fn start(options: Options) -> Result<Self, StartError> {
+        let path = options.home.clone();
+        if !doctor::socket_fits(&path) {
+            return Err(StartError::HomeTooLong(path));
+        }
+        let unusable = |source| StartError::Home { path: path.clone(), source };
+        home::prepare(&path).map_err(unusable)?;
+        let lock = take_lock(&path, options.kind).await?;
+        let store = Store::open(&home::database(&path))?;
+        private_database(&path).map_err(unusable)?;
+        let core = build(options, store).await?;
+        core.bring_back().await?;
+        let listener = control::bind(&home::control_socket(&path)).map_err(unusable)?;
+        let api = Api::new(core.clone());
+        core.tasks.spawn(control::serve(
+            listener,
+            api.clone(),
+            core.stop.clone(),
+            core.tasks.clone(),
+        ));
+        core.tasks.spawn(core.clone().follow_engine());
+        Ok(Self { api, core, _lock: lock })
+    }
+
+    pub fn api(&self) -> &Api {
+        &self.api
+    }
+
+    /// Resolves when somebody asks the host to stop.
+    pub async fn stopped(&self) {
+        self.core.stop.cancelled().await;
+    }
+
+    /// Denies what is open, ends what is under way, lets go of the home. Boxes go on.
+    pub async fn shutdown(self) {
+        self.core.broker.close();
+        self.core.stop.cancel();
+        self.core.tasks.close();
+        let ended = async {
+            self.core.relay.shutdown().await;
+            self.core.tasks.wait().await;
+        };
+        if tokio::time::timeout(LAST_WORK, ended).await.is_err() {
+            tracing::warn!("stopped while work was still under way");
+        }
+        let _ = std::fs::remove_file(home::control_socket(&self.core.home));
+    }
+}
+
+async fn build(options: Options, store: Store) -> Result<Arc<Core>, StartError> {
+    let fresh: [u8; 16] = crate::create::random()?;
+    let fresh = fresh.iter().map(|b| format!("{b:02x}")).collect();
+    let install = store.install_id(fresh).await?;
+    let git = Tool::find("git", &std::env::var_os("PATH").unwrap_or_default())?;
+    let timeout = options.settings.approvals.timeout();
+    let written = Arc::new(Written(store.clone()));
+    let limits = Limits { timeout, ..Limits::default() };
+    let broker = Broker::new(written.clone(), limits);
+    let core = Arc::new_cyclic(|core| {
+        let relay = Relay::new(Deps {
+            broker: broker.clone(),
+            port: Arc::new(EnginePort(core.clone())),
+            trail: written,
+            git,
+            env: base_env(std::env::vars_os()),
+            question_timeout: timeout,
+        });
+        Core::new(options.home, options.kind, options.settings, install, store, broker, relay)
+    });
+    core.broker.add_sink(Arc::new(EventSink(Arc::downgrade(&core))));
+    Ok(core)
+}
+
+impl Core {
+    /// Rebuilds what a host that ended, however it ended, knew.
+    async fn bring_back(&self) -> Result<(), StoreError> {
+        let lost = self.store.close_lost_questions().await?;
+        if lost > 0 {
+            tracing::warn!("{lost} questions were open when the last host ended; they count as no");
+        }
+        for stored in self.store.boxes().await? {
+            let record = stored.record;
+            if let Err(e) = self.register_hash(&record, TokenHash::from_bytes(stored.token_hash)) {
+                tracing::error!("box {} cannot reach this host: {e}", record.name);
+            }
+            let known = Known::new(record, BoxState::Unknown);
+            self.state().boxes.insert(known.record.id.clone(), known);
+        }
+        Ok(())
+    }
+}
+
+/// Takes the lock; a desktop asks a headless host to make room.
+async fn take_lock(home: &Path, kind: Kind) -> Result<HostLock, StartError> {
+    let path = home::lock_file(home);
+    let take = || {
+        HostLock::take(&path)
+            .map_err(|source| StartError::Home { path: path.clone(), source })
+    };
+    if let Some(lock) = take()? {
+        return Ok(lock);
+    }
+    let client = Client::new(home);
+    let asked = tokio::task::spawn_blocking(move || {
+        let status: HostStatus = client.call(&Request::Status)?;
+        if kind == Kind::Desktop && status.kind == Kind::Headless.as_str() {
+            client.call::<()>(&Request::HandOver)?;
+            return Ok(None);
+        }
+        Ok::<_, crate::client::ClientError>(Some(status))
+    });
+    // It may be going already, or be too busy starting to answer: then the lock decides.
+    if let Ok(Ok(Some(running))) = asked.await {
+        return Err(StartError::AlreadyRunning { pid: running.pid, kind: running.kind });
+    }
+    let until = tokio::time::Instant::now() + HAND_OVER;
+    while tokio::time::Instant::now() < until {
+        if let Some(lock) = take()? {
+            return Ok(lock);
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Err(StartError::Stuck(home.to_owned()))
+}
+
+/// SQLite makes its files by the umask; the folder is private already, the files are too.
+fn private_database(home: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::Permissions::from_mode(0o600);
+    std::fs::set_permissions(home::database(home), mode)
+}
+
