@@ -139,7 +139,7 @@ impl Broker {
         open.settled = true;
         journal.resolved(&question.id, &decided.outcome, asked.elapsed()).await?;
         if let (Some(time), Some(r)) = (decided.remember, rememberable) {
-            let grant = self.grant(&question, r.scope, &r.what, time)?;
+            let grant = grant(&question, r.scope, &r.what, time)?;
             journal.remember(&grant).await?;
         }
         Ok(decided.outcome)
@@ -190,26 +190,6 @@ impl Broker {
         for id in ids {
             self.inner.end(&id, Decided::no(Outcome::HostStopped));
         }
-    }
-
-    fn grant(
-        &self,
-        question: &Question,
-        scope: String,
-        what: &str,
-        time: Duration,
-    ) -> Result<Grant, AskError> {
-        let created_at = now();
-        Ok(Grant {
-            id: GrantId::from_bytes(random()?),
-            box_id: question.box_id.clone(),
-            box_name: question.box_name.clone(),
-            method: question.method.clone(),
-            scope,
-            sentence: format!("Let {} {what}", question.box_name),
-            created_at,
-            expires_at: created_at + millis(time),
-        })
     }
 }
 
@@ -308,6 +288,26 @@ impl Drop for Open {
             }
         });
     }
+}
+
+/// The rule a person made at a question.
+fn grant(
+    question: &Question,
+    scope: String,
+    what: &str,
+    time: Duration,
+) -> Result<Grant, AskError> {
+    let created_at = now();
+    Ok(Grant {
+        id: GrantId::from_bytes(random()?),
+        box_id: question.box_id.clone(),
+        box_name: question.box_name.clone(),
+        method: question.method.clone(),
+        scope,
+        sentence: format!("Let {} {what}", question.box_name),
+        created_at,
+        expires_at: created_at + millis(time),
+    })
 }
 
 fn random() -> Result<[u8; 16], AskError> {

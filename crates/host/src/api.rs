@@ -9,7 +9,8 @@ use boxes::{Chunk, Exec, ExecSpec, Size, Watcher};
 use protocol::audit::{AuditRecord, AuditVerdict};
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{
-    Check, ControlError, CreateBox, Destroyed, ErrorCode, HostEvent, HostStatus, Loss, Notice, Target,
+    Check, ControlError, CreateBox, Destroyed, ErrorCode, HostEvent, HostStatus, Loss, Notice,
+    Target,
 };
 use protocol::ctl::{BOX_USER, paths};
 use protocol::question::{Grant, Question, Surface, Verdict};
@@ -136,7 +137,9 @@ impl Api {
             removed: removal.removed,
             failed: removal.failed,
         };
-        for dir in [home::box_run_dir(&self.core.home, &id), home::box_repo_dir(&self.core.home, &id)] {
+        for dir in
+            [home::box_run_dir(&self.core.home, &id), home::box_repo_dir(&self.core.home, &id)]
+        {
             if let Err(e) = std::fs::remove_dir_all(&dir)
                 && e.kind() != std::io::ErrorKind::NotFound
             {

@@ -56,8 +56,8 @@ impl Client {
     /// Opens a call; the caller reads what arrives, and may write input frames meanwhile.
     pub fn open(&self, request: &Request) -> Result<Conversation, ClientError> {
         let path = crate::home::control_socket(&self.home);
-        let mut stream = UnixStream::connect(&path)
-            .map_err(|_| ClientError::NotRunning(self.home.clone()))?;
+        let mut stream =
+            UnixStream::connect(&path).map_err(|_| ClientError::NotRunning(self.home.clone()))?;
         let body = serde_json::to_vec(request).map_err(io::Error::from)?;
         frame::write(&mut stream, Kind::Request, &body)?;
         Ok(Conversation { stream })

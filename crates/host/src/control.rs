@@ -209,7 +209,10 @@ async fn pump(exec: Exec, from: OwnedReadHalf, mut to: Frames) -> io::Result<()>
                 Kind::Stdin => input.write_all(&bytes).await?,
                 Kind::Resize => {
                     if let [a, b, c, d] = bytes[..] {
-                        let size = Size { cols: u16::from_be_bytes([a, b]), rows: u16::from_be_bytes([c, d]) };
+                        let size = Size {
+                            cols: u16::from_be_bytes([a, b]),
+                            rows: u16::from_be_bytes([c, d]),
+                        };
                         let _ = resizer.resize(size).await;
                     }
                 }

@@ -219,7 +219,12 @@ impl Core {
     }
 
     /// Puts a box on disk and in memory.
-    pub async fn keep(&self, record: Record, token: &Token, state: BoxState) -> Result<(), StoreError> {
+    pub async fn keep(
+        &self,
+        record: Record,
+        token: &Token,
+        state: BoxState,
+    ) -> Result<(), StoreError> {
         let token_hash = *token.hash().as_bytes();
         self.store.put_box(StoredBox { record: record.clone(), token_hash }).await?;
         let known = Known { released: true, ..Known::new(record, state) };

@@ -46,7 +46,8 @@ impl Core {
             taken_branches: self.branches(),
         };
         let record = boxes.create(spec, watcher).await.map_err(control_error)?;
-        let mut made = Made { core: self.clone(), boxes: boxes.clone(), record: Some(record.clone()) };
+        let mut made =
+            Made { core: self.clone(), boxes: boxes.clone(), record: Some(record.clone()) };
         self.register(&record, &token)?;
         self.keep(record.clone(), &token, BoxState::Running).await?;
         made.record = None;
@@ -70,8 +71,11 @@ impl Core {
 
     async fn box_image(&self, boxes: &Boxes, watcher: Watcher) -> Result<String, ControlError> {
         let ctl = crate::ctl_binary().ok_or_else(|| {
-            ControlError::new(ErrorCode::Failed, "the in-box program agentbox-ctl is not installed beside agentbox")
-                .hint("build it with make build, or set AGENTBOX_CTL to its path.")
+            ControlError::new(
+                ErrorCode::Failed,
+                "the in-box program agentbox-ctl is not installed beside agentbox",
+            )
+            .hint("build it with make build, or set AGENTBOX_CTL to its path.")
         })?;
         let certificates = boxes::host_certificates(self.settings.boxes.extra_cas.as_deref());
         let spec = ImageSpec::new(ctl, certificates);
@@ -83,7 +87,11 @@ impl Core {
         self.register_hash(record, token.hash())
     }
 
-    pub fn register_hash(&self, record: &Record, hash: relay::TokenHash) -> Result<(), ControlError> {
+    pub fn register_hash(
+        &self,
+        record: &Record,
+        hash: relay::TokenHash,
+    ) -> Result<(), ControlError> {
         let dir = home::box_run_dir(&self.home, &record.id);
         let failed = |what: &str, e: std::io::Error| {
             ControlError::new(ErrorCode::Failed, format!("cannot {what} {}: {e}", dir.display()))
@@ -113,11 +121,15 @@ fn give_to_box_user(paths: &[&Path]) -> std::io::Result<()> {
 /// What the relay needs of a record.
 fn registration(record: &Record, repos: &Path) -> Result<Registration, ControlError> {
     let bad = |what: &str| {
-        ControlError::new(ErrorCode::Failed, format!("box {}: bad {what} in its record", record.name))
+        ControlError::new(
+            ErrorCode::Failed,
+            format!("box {}: bad {what} in its record", record.name),
+        )
     };
     let mut worktrees = Vec::new();
     if let (Some(repo), Some(branch)) = (&record.repo, &record.branch) {
-        home::private_dir(repos).map_err(|e| ControlError::new(ErrorCode::Failed, e.to_string()))?;
+        home::private_dir(repos)
+            .map_err(|e| ControlError::new(ErrorCode::Failed, e.to_string()))?;
         // A remote whose name the relay's grammar has no word for cannot be pushed to.
         let remotes = repo.remotes.iter().filter_map(|(name, urls)| {
             let urls = RemoteUrls { fetch: urls.fetch_url.clone(), push: urls.push_url.clone() };
@@ -153,7 +165,8 @@ fn workspace(path: &str) -> Result<PathBuf, ControlError> {
 }
 
 fn parse_name(name: &str) -> Result<BoxName, ControlError> {
-    name.parse().map_err(|e: protocol::ids::BadId| ControlError::new(ErrorCode::Usage, e.to_string()))
+    name.parse()
+        .map_err(|e: protocol::ids::BadId| ControlError::new(ErrorCode::Usage, e.to_string()))
 }
 
 pub fn random<const N: usize>() -> Result<[u8; N], ControlError> {

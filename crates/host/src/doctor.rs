@@ -34,7 +34,13 @@ pub async fn online(core: &Core) -> Vec<Check> {
 /// The check-up when no host runs.
 pub async fn offline(home: &Path) -> Vec<Check> {
     let mut checks = common(home);
-    checks.push(check("host", "host", Level::Info, "not running", Some("agentbox serve, or agentbox-desktop")));
+    checks.push(check(
+        "host",
+        "host",
+        Level::Info,
+        "not running",
+        Some("agentbox serve, or agentbox-desktop"),
+    ));
     match Settings::load(home) {
         Ok(settings) => checks.extend(engine(&settings).await),
         Err(e) => checks.push(check("system", "settings", Level::Fail, &e.to_string(), None)),
@@ -56,11 +62,21 @@ fn home_folder(home: &Path) -> Check {
         Err(e) => check("system", label, Level::Fail, &format!("{}: {e}", home.display()), None),
         Ok(m) if m.permissions().mode() & 0o077 != 0 => {
             let detail = format!("{} can be entered by others", home.display());
-            check("system", label, Level::Warn, &detail, Some("the host sets it to 0700 when it starts"))
+            check(
+                "system",
+                label,
+                Level::Warn,
+                &detail,
+                Some("the host sets it to 0700 when it starts"),
+            )
         }
-        Ok(_) if nix::unistd::access(home, nix::unistd::AccessFlags::W_OK).is_err() => {
-            check("system", label, Level::Fail, &format!("{} is not writable", home.display()), None)
-        }
+        Ok(_) if nix::unistd::access(home, nix::unistd::AccessFlags::W_OK).is_err() => check(
+            "system",
+            label,
+            Level::Fail,
+            &format!("{} is not writable", home.display()),
+            None,
+        ),
         Ok(_) => ok("system", label, home.display().to_string()),
     }
 }
@@ -108,9 +124,13 @@ async fn image(engine: Engine, settings: &Settings) -> Check {
     };
     match engine.has_image(&tag).await {
         Ok(true) => ok("engine", label, tag),
-        Ok(false) => {
-            check("engine", label, Level::Info, "not built yet", Some("agentbox prepare builds it now"))
-        }
+        Ok(false) => check(
+            "engine",
+            label,
+            Level::Info,
+            "not built yet",
+            Some("agentbox prepare builds it now"),
+        ),
         Err(e) => check("engine", label, Level::Warn, &control_error(e).message, None),
     }
 }

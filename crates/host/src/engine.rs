@@ -55,7 +55,8 @@ impl Core {
     /// The engine and a box's record.
     pub async fn reach(&self, id: &BoxId) -> Result<(Boxes, Record), ControlError> {
         let record = self.record(id);
-        let record = record.ok_or_else(|| ControlError::new(ErrorCode::Usage, "the box is gone"))?;
+        let record =
+            record.ok_or_else(|| ControlError::new(ErrorCode::Usage, "the box is gone"))?;
         Ok((self.engine().await?, record))
     }
 

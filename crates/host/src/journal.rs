@@ -25,7 +25,9 @@ impl Journal for Written {
         outcome: &'a Outcome,
         open_for: Duration,
     ) -> BoxFuture<'a, Result<(), JournalError>> {
-        Box::pin(async move { self.0.resolved(id.clone(), outcome.clone(), open_for).await.map_err(lost) })
+        Box::pin(async move {
+            self.0.resolved(id.clone(), outcome.clone(), open_for).await.map_err(lost)
+        })
     }
 
     fn grant_for<'a>(

@@ -27,7 +27,11 @@ pub fn resolve(boxes: &[Candidate], target: &Target) -> Result<BoxId, ControlErr
     };
     if query.bytes().all(|b| b.is_ascii_digit()) && !query.starts_with('0') && !query.is_empty() {
         let found: Vec<_> = here.iter().filter(|b| b.index.to_string() == query).copied().collect();
-        return if found.is_empty() { Err(no_match(boxes, query)) } else { only(&found, "that index") };
+        return if found.is_empty() {
+            Err(no_match(boxes, query))
+        } else {
+            only(&found, "that index")
+        };
     }
     if let Some(exact) = boxes.iter().find(|b| b.name.as_str() == query || b.id.as_str() == query) {
         return Ok(exact.id.clone());
@@ -36,7 +40,11 @@ pub fn resolve(boxes: &[Candidate], target: &Target) -> Result<BoxId, ControlErr
         .iter()
         .filter(|b| query.len() >= MIN_PREFIX && b.id.as_str().starts_with(query))
         .collect();
-    if prefixed.is_empty() { Err(no_match(boxes, query)) } else { only(&prefixed, "that id prefix") }
+    if prefixed.is_empty() {
+        Err(no_match(boxes, query))
+    } else {
+        only(&prefixed, "that id prefix")
+    }
 }
 
 impl Candidate {

@@ -153,10 +153,8 @@ impl Core {
 /// Takes the lock; a desktop asks a headless host to make room.
 async fn take_lock(home: &Path, kind: Kind) -> Result<HostLock, StartError> {
     let path = home::lock_file(home);
-    let take = || {
-        HostLock::take(&path)
-            .map_err(|source| StartError::Home { path: path.clone(), source })
-    };
+    let take =
+        || HostLock::take(&path).map_err(|source| StartError::Home { path: path.clone(), source });
     if let Some(lock) = take()? {
         return Ok(lock);
     }
@@ -189,4 +187,3 @@ fn private_database(home: &Path) -> io::Result<()> {
     let mode = std::fs::Permissions::from_mode(0o600);
     std::fs::set_permissions(home::database(home), mode)
 }
-

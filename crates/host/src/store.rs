@@ -167,7 +167,12 @@ impl Store {
             let at = signed(question.created_at);
             tx.execute(
                 "INSERT INTO approvals (id, box_id, question, asked_at) VALUES (?1, ?2, ?3, ?4)",
-                params![question.id.as_str(), question.box_id.as_str(), serde_json::to_string(&question)?, at],
+                params![
+                    question.id.as_str(),
+                    question.box_id.as_str(),
+                    serde_json::to_string(&question)?,
+                    at
+                ],
             )?;
             let entry = Entry {
                 box_id: Some(question.box_id.clone()),
@@ -211,7 +216,12 @@ impl Store {
         .await
     }
 
-    pub async fn grant_for(&self, box_id: BoxId, method: String, scope: String) -> Result<Option<Grant>> {
+    pub async fn grant_for(
+        &self,
+        box_id: BoxId,
+        method: String,
+        scope: String,
+    ) -> Result<Option<Grant>> {
         self.run(move |conn| {
             let rule: Option<String> = conn
                 .query_row(
@@ -334,9 +344,13 @@ impl Store {
                 last = raw.hash;
             }
             let head: Option<(i64, String)> = conn
-                .query_row("SELECT value FROM meta WHERE key = 'audit-head'", [], |r| r.get::<_, String>(0))
+                .query_row("SELECT value FROM meta WHERE key = 'audit-head'", [], |r| {
+                    r.get::<_, String>(0)
+                })
                 .optional()?
-                .and_then(|v| v.split_once(' ').map(|(n, h)| (n.parse().unwrap_or(0), h.to_owned())));
+                .and_then(|v| {
+                    v.split_once(' ').map(|(n, h)| (n.parse().unwrap_or(0), h.to_owned()))
+                });
             let cut = head.is_some_and(|(n, h)| n > 0 && h != last && verdict.broken.is_none());
             if cut {
                 verdict.broken = Some("the newest records are missing".into());

@@ -7,7 +7,12 @@ use serde::{Deserialize, Serialize};
 
 /// One call. The reply's type is named beside each variant.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(tag = "method", content = "params", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "method",
+    content = "params",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
 #[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
 pub enum Request {
     /// → [`HostStatus`]
@@ -187,14 +192,34 @@ pub enum Level {
 #[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
 pub enum HostEvent {
     /// Everything as it is now: first on every subscription, and again after a client fell behind.
-    Snapshot { status: HostStatus, boxes: Vec<BoxView>, questions: Vec<Question> },
-    BoxChanged { view: BoxView },
-    BoxRemoved { id: BoxId },
-    Asked { question: Question },
-    Resolved { id: QuestionId, box_name: String, outcome: Outcome },
-    Status { status: HostStatus },
-    Progress { progress: Progress },
-    ShowWindow { page: String },
+    Snapshot {
+        status: HostStatus,
+        boxes: Vec<BoxView>,
+        questions: Vec<Question>,
+    },
+    BoxChanged {
+        view: BoxView,
+    },
+    BoxRemoved {
+        id: BoxId,
+    },
+    Asked {
+        question: Question,
+    },
+    Resolved {
+        id: QuestionId,
+        box_name: String,
+        outcome: Outcome,
+    },
+    Status {
+        status: HostStatus,
+    },
+    Progress {
+        progress: Progress,
+    },
+    ShowWindow {
+        page: String,
+    },
 }
 
 /// A failure a client can act on. Only `code` may be matched.

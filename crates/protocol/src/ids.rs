@@ -149,7 +149,9 @@ mod tests {
 
     #[test]
     fn boxes_16_02_bad_names_are_refused() {
-        for bad in ["3", "My Box", "", "-a", "a-", "a_b", "x/y", "..", "claude-dash", &"a".repeat(64)] {
+        for bad in
+            ["3", "My Box", "", "-a", "a-", "a_b", "x/y", "..", "claude-dash", &"a".repeat(64)]
+        {
             assert!(bad.parse::<BoxName>().is_err(), "{bad:?} was taken");
         }
         for good in ["a", "fix-login", "3a", "b1"] {

@@ -4,6 +4,8 @@
 //! then stop checking. Everything a box sends is parsed by [`rpc`] with unknown fields refused.
 //! TypeScript bindings are generated from these types (feature `bindings`).
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
 pub mod audit;
 pub mod boxes;
 pub mod control;

@@ -45,8 +45,18 @@ impl Question {
     /// whole, such as full object ids.
     pub fn digest_of(&self, plan: &str) -> String {
         let shown = serde_json::json!([
-            self.id, self.box_id, self.method, self.tier, self.title, self.target, self.commits,
-            self.more_commits, self.summary, self.warnings, self.argv, plan
+            self.id,
+            self.box_id,
+            self.method,
+            self.tier,
+            self.title,
+            self.target,
+            self.commits,
+            self.more_commits,
+            self.summary,
+            self.warnings,
+            self.argv,
+            plan
         ]);
         Sha256::digest(shown.to_string().as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
     }

@@ -23,7 +23,7 @@ pub enum Plan {
 pub enum Refusal {
     /// No such method; HTTP 501.
     Unknown,
-    Rule(Envelope),
+    Rule(Box<Envelope>),
 }
 
 pub fn decide(
@@ -51,7 +51,7 @@ pub fn decide(
 }
 
 fn rule(code: i32, text: impl ToString) -> Refusal {
-    Refusal::Rule(Envelope::fail(code, text.to_string()))
+    Refusal::Rule(Box::new(Envelope::fail(code, text.to_string())))
 }
 
 /// Strict: unknown fields, wrong types and repeated keys are refused.
@@ -73,8 +73,9 @@ fn parse<T: DeserializeOwned + Default>(
 
 fn select(surface: &str, reg: &Registration, path: Option<&str>) -> Result<usize, Refusal> {
     let path = match path {
-        Some(path) => worktree::normalise(path)
-            .map_err(|e| rule(e.exit_code(), format!("{surface}: {e}")))?,
+        Some(path) => {
+            worktree::normalise(path).map_err(|e| rule(e.exit_code(), format!("{surface}: {e}")))?
+        }
         None => worktree::BoxPath::default(),
     };
     let paths: Vec<&str> = reg.worktrees.iter().map(|w| w.container_path.as_str()).collect();
@@ -151,13 +152,15 @@ mod tests {
     fn relay_19_08_no_worktree_is_64() {
         let refusal = decide(&registration(&[]), "git.push", None).unwrap_err();
         let text = "no worktree registered for box b00000001 matching /workspace\n";
-        assert_eq!(refusal, Refusal::Rule(Envelope { exit_code: 64, stderr: text.into(), ..Envelope::default() }));
+        assert_eq!(refusal, rule(64, text));
     }
 
     #[test]
     fn relay_19_09_paths_select_a_worktree() {
         let both = registration(&["/workspace", "/workspace/app"]);
-        for (path, at) in [("/workspace/app/x", 1), ("/workspace/application", 0), ("/home/vscode", 0)] {
+        for (path, at) in
+            [("/workspace/app/x", 1), ("/workspace/application", 0), ("/home/vscode", 0)]
+        {
             let raw = RawValue::from_string(format!("{{\"path\":{path:?}}}")).unwrap();
             let plan = decide(&both, "git.fetch", Some(&raw)).unwrap();
             assert!(matches!(plan, Plan::Fetch(n, _) if n == at), "{path}");
@@ -168,7 +171,19 @@ mod tests {
 
     #[test]
     fn relay_19_11_refspecs_and_value_flags_are_65() {
-        for arg in [":main", "HEAD:main", "+x:y", "--receive-pack=x", "-o", "--exec=x", "--mirror", "--force", "-f", "--delete", "--tags"] {
+        for arg in [
+            ":main",
+            "HEAD:main",
+            "+x:y",
+            "--receive-pack=x",
+            "-o",
+            "--exec=x",
+            "--mirror",
+            "--force",
+            "-f",
+            "--delete",
+            "--tags",
+        ] {
             assert_eq!(code(ROOT, "git.push", &format!("{{\"args\":[{arg:?}]}}")), 65, "{arg}");
         }
     }
@@ -177,7 +192,9 @@ mod tests {
     fn relay_19_12_programs_and_addresses_as_remotes_are_65() {
         let upload = r#"{"args":["--upload-pack=touch X; git-upload-pack"]}"#;
         assert_eq!(code(ROOT, "git.fetch", upload), 65);
-        for remote in ["--upload-pack=x", "--exec=x", "ext::sh", "", "https://h/x", "../x", "upstream"] {
+        for remote in
+            ["--upload-pack=x", "--exec=x", "ext::sh", "", "https://h/x", "../x", "upstream"]
+        {
             let params = format!("{{\"remote\":{remote:?}}}");
             assert_eq!(code(ROOT, "git.fetch", &params), 65, "{remote}");
             assert_eq!(code(ROOT, "git.push", &params), 65, "{remote}");

@@ -32,7 +32,12 @@ impl From<TransferError> for Stop {
 }
 
 /// Pushes the box's branch: sync, preview, question, push.
-pub(crate) async fn push(shared: &Arc<Shared>, state: &Arc<BoxState>, at: usize, push: Push) -> Envelope {
+pub(crate) async fn push(
+    shared: &Arc<Shared>,
+    state: &Arc<BoxState>,
+    at: usize,
+    push: Push,
+) -> Envelope {
     match try_push(shared, state, at, push).await {
         Ok(envelope) => envelope,
         Err(Stop::Failed(code, why)) => Envelope::fail(code, format!("git push: {why}")),
@@ -77,7 +82,8 @@ async fn try_push(
     let task = tasks.spawn(async move {
         execute_push(&shared, &state, at, &push, &preview.new, args, summary).await
     });
-    task.await.unwrap_or_else(|e| Err(Stop::Failed(exit::FAILURE, format!("the push broke off: {e}"))))
+    task.await
+        .unwrap_or_else(|e| Err(Stop::Failed(exit::FAILURE, format!("the push broke off: {e}"))))
 }
 
 async fn execute_push(
@@ -126,7 +132,12 @@ pub(crate) async fn fetch(shared: &Shared, state: &BoxState, at: usize, fetch: F
     }
 }
 
-async fn try_fetch(shared: &Shared, state: &BoxState, at: usize, fetch: Fetch) -> Result<Envelope, Stop> {
+async fn try_fetch(
+    shared: &Shared,
+    state: &BoxState,
+    at: usize,
+    fetch: Fetch,
+) -> Result<Envelope, Stop> {
     let worktree = &state.registration.worktrees[at];
     let _one = state.locks[at].lock().await;
     let transfer = shared.transfer(worktree);
@@ -145,7 +156,12 @@ async fn try_fetch(shared: &Shared, state: &BoxState, at: usize, fetch: Fetch) -
         summary: format!("Fetch {}", fetch.remote),
         data: json!({ "method": "git.fetch", "flags": flags, "exitCode": output.code }),
     };
-    shared.deps.trail.record(entry).await.map_err(|e| Stop::Failed(exit::FAILURE, e.to_string()))?;
+    shared
+        .deps
+        .trail
+        .record(entry)
+        .await
+        .map_err(|e| Stop::Failed(exit::FAILURE, e.to_string()))?;
     Ok(Envelope {
         exit_code: output.code,
         stdout: secrets::redact(&output.out()),
@@ -173,7 +189,11 @@ async fn deliver(
 }
 
 /// Brings the box's branch into the transfer repository; its tip.
-async fn sync(shared: &Shared, state: &BoxState, transfer: &Transfer<'_>) -> Result<ObjectId, Stop> {
+async fn sync(
+    shared: &Shared,
+    state: &BoxState,
+    transfer: &Transfer<'_>,
+) -> Result<ObjectId, Stop> {
     transfer.ensure().await?;
     let branch = &transfer.worktree.branch;
     let haves = transfer.box_haves(branch).await?;
@@ -201,14 +221,22 @@ pub(crate) async fn land(shared: &Shared, state: &BoxState, at: usize) -> Result
 /// A file for a bundle, beside the repository, gone when dropped.
 fn scratch(worktree: &Worktree) -> Result<tempfile::NamedTempFile, Stop> {
     let dir = worktree.transfer.parent().unwrap_or(&worktree.transfer);
-    tempfile::Builder::new().suffix(".bundle").tempfile_in(dir).map_err(|e| {
-        Stop::Failed(exit::FAILURE, format!("cannot write in {}: {e}", dir.display()))
-    })
+    tempfile::Builder::new()
+        .suffix(".bundle")
+        .tempfile_in(dir)
+        .map_err(|e| Stop::Failed(exit::FAILURE, format!("cannot write in {}: {e}", dir.display())))
 }
 
-fn draft(state: &BoxState, worktree: &Worktree, push: &Push, preview: &Preview, args: &[String]) -> Draft {
+fn draft(
+    state: &BoxState,
+    worktree: &Worktree,
+    push: &Push,
+    preview: &Preview,
+    args: &[String],
+) -> Draft {
     let reg = &state.registration;
-    let target = worktree.remotes.get(&push.remote).map(crate::RemoteUrls::shown).unwrap_or_default();
+    let target =
+        worktree.remotes.get(&push.remote).map(crate::RemoteUrls::shown).unwrap_or_default();
     let mut warnings = Vec::new();
     if preview.rewrites {
         warnings.push("rewrites history: commits on the remote branch are replaced".to_owned());
@@ -262,7 +290,9 @@ fn denied(outcome: &Outcome, timeout: std::time::Duration) -> Envelope {
     let text = match outcome {
         Outcome::Expired => format!("no answer within {} — denied", minutes(timeout)),
         Outcome::TooMany => "too many approval requests from this box; wait and retry".to_owned(),
-        Outcome::HostStopped => "the host is stopping; nothing was pushed. Run the command again.".to_owned(),
+        Outcome::HostStopped => {
+            "the host is stopping; nothing was pushed. Run the command again.".to_owned()
+        }
         _ => "denied by user".to_owned(),
     };
     Envelope::fail(exit::DENIED, text)
@@ -270,5 +300,5 @@ fn denied(outcome: &Outcome, timeout: std::time::Duration) -> Envelope {
 
 fn minutes(time: std::time::Duration) -> String {
     let seconds = time.as_secs();
-    if seconds % 60 == 0 { format!("{}m", seconds / 60) } else { format!("{seconds}s") }
+    if seconds.is_multiple_of(60) { format!("{}m", seconds / 60) } else { format!("{seconds}s") }
 }

@@ -19,7 +19,9 @@ const KILL_AFTER: Duration = Duration::from_secs(5);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    #[error("{0} is not installed on the host, or not in a folder of PATH that only its owner can write")]
+    #[error(
+        "{0} is not installed on the host, or not in a folder of PATH that only its owner can write"
+    )]
     Missing(String),
     #[error("cannot run {}: {source}", program.display())]
     Spawn { program: PathBuf, source: std::io::Error },
@@ -93,8 +95,8 @@ impl Tool {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0).kill_on_drop(true);
         let spawned = command.spawn();
-        let mut child = spawned
-            .map_err(|source| ProcessError::Spawn { program: self.path.clone(), source })?;
+        let mut child =
+            spawned.map_err(|source| ProcessError::Spawn { program: self.path.clone(), source })?;
         let group = Group(child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw));
         let mut out = Capture::new(child.stdout.take());
         let mut err = Capture::new(child.stderr.take());
@@ -146,12 +148,33 @@ impl Tool {
 ///
 /// Built up from names that are known to be harmless and needed; whatever steers git, loaders or
 /// runtimes from outside (`GIT_*`, `LD_*`, `NODE_OPTIONS`, …) is not among them.
-pub fn base_env(inherited: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
+pub fn base_env(
+    inherited: impl Iterator<Item = (OsString, OsString)>,
+) -> Vec<(OsString, OsString)> {
     const KEEP: &[&str] = &[
-        "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TMPDIR", "SSH_AUTH_SOCK", "XDG_RUNTIME_DIR",
-        "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY",
-        "http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY",
-        "NO_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "LANG",
+        "LC_ALL",
+        "TMPDIR",
+        "SSH_AUTH_SOCK",
+        "XDG_RUNTIME_DIR",
+        "XDG_CONFIG_HOME",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "XAUTHORITY",
+        "http_proxy",
+        "https_proxy",
+        "no_proxy",
+        "all_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "NO_PROXY",
+        "ALL_PROXY",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
     ];
     const SET: &[(&str, &str)] = &[
         ("GIT_TERMINAL_PROMPT", "0"),
@@ -219,6 +242,7 @@ impl Drop for Group {
 /// One output stream, bounded.
 struct Capture<R> {
     from: Option<R>,
+    chunk: Vec<u8>,
     kept: Vec<u8>,
     last: Instant,
     ended: bool,
@@ -228,19 +252,25 @@ struct Capture<R> {
 impl<R: AsyncRead + Unpin> Capture<R> {
     fn new(from: Option<R>) -> Self {
         let ended = from.is_none();
-        Self { from, kept: Vec::new(), last: Instant::now(), ended, full: false }
+        Self {
+            from,
+            chunk: vec![0; 16 * 1024],
+            kept: Vec::new(),
+            last: Instant::now(),
+            ended,
+            full: false,
+        }
     }
 
     /// Reads some, or notes the end.
     async fn read(&mut self) {
         let Some(from) = &mut self.from else { return };
-        let mut chunk = [0; 16 * 1024];
-        match from.read(&mut chunk).await {
+        match from.read(&mut self.chunk).await {
             Ok(0) | Err(_) => self.ended = true,
             Ok(n) => {
                 self.last = Instant::now();
                 let room = MAX_STREAM - self.kept.len();
-                self.kept.extend_from_slice(&chunk[..n.min(room)]);
+                self.kept.extend_from_slice(&self.chunk[..n.min(room)]);
                 self.full = n > room;
                 self.ended = self.full;
             }

@@ -190,11 +190,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-async fn accept(
-    shared: Arc<Shared>,
-    state: Arc<BoxState>,
-    listener: UnixListener,
-) {
+async fn accept(shared: Arc<Shared>, state: Arc<BoxState>, listener: UnixListener) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let stream = tokio::select! {
@@ -210,7 +206,9 @@ async fn accept(
             },
         };
         let Ok(place) = places.clone().try_acquire_owned() else {
-            let _ = stream.try_write(b"HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+            let _ = stream.try_write(
+                b"HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+            );
             continue;
         };
         let (shared, state) = (shared.clone(), state.clone());
@@ -261,8 +259,12 @@ async fn answer(shared: &Arc<Shared>, state: &Arc<BoxState>, request: Request<In
             Ok(body) => event(shared, state, &body),
             Err(reply) => reply,
         },
-        ("/healthz", &Method::GET) => json_reply(StatusCode::OK, &json!({ "ok": true, "proto": protocol::PROTO })),
-        ("/rpc" | "/events" | "/healthz", _) => fail(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"),
+        ("/healthz", &Method::GET) => {
+            json_reply(StatusCode::OK, &json!({ "ok": true, "proto": protocol::PROTO }))
+        }
+        ("/rpc" | "/events" | "/healthz", _) => {
+            fail(StatusCode::METHOD_NOT_ALLOWED, "method not allowed")
+        }
         _ => fail(StatusCode::NOT_FOUND, "not found"),
     }
 }
@@ -299,9 +301,13 @@ fn stranger(state: &BoxState, why: &str) -> Reply {
 async fn read(headers: &HeaderMap, body: Incoming) -> Result<Bytes, Reply> {
     let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     if kind.split(';').next().map(str::trim) != Some("application/json") {
-        return Err(fail(StatusCode::UNSUPPORTED_MEDIA_TYPE, "content type must be application/json"));
+        return Err(fail(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "content type must be application/json",
+        ));
     }
-    let announced = headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
+    let announced =
+        headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
     let too_large = || fail(StatusCode::PAYLOAD_TOO_LARGE, "request body too large");
     if announced.is_some_and(|n| n > MAX_BODY) {
         return Err(too_large());
@@ -362,7 +368,7 @@ fn refused(method: &str, refusal: Refusal) -> (Reply, String) {
         }
         Refusal::Rule(envelope) => {
             let why = format!("{} (exit {})", envelope.stderr.trim_end(), envelope.exit_code);
-            (json_reply(StatusCode::OK, &envelope), why)
+            (json_reply(StatusCode::OK, &*envelope), why)
         }
     }
 }

@@ -75,7 +75,8 @@ mod tests {
     #[test]
     fn only_the_one_shape_is_a_token() {
         assert!(Token::parse(&"a".repeat(64)).is_some());
-        for bad in [String::new(), "a".repeat(63), "A".repeat(64), "é".repeat(32), "g".repeat(64)] {
+        for bad in [String::new(), "a".repeat(63), "A".repeat(64), "é".repeat(32), "g".repeat(64)]
+        {
             assert!(Token::parse(&bad).is_none());
         }
     }

@@ -89,7 +89,7 @@ impl Transfer<'_> {
     /// behalf.
     fn config(&self) -> String {
         let quote = |v: &str| format!("\"{}\"", v.replace('\\', "\\\\").replace('"', "\\\""));
-        let version = if self.worktree.object_format == "sha256" { 1 } else { 0 };
+        let version = i32::from(self.worktree.object_format == "sha256");
         let mut text = format!(
             "[core]\n\trepositoryformatversion = {version}\n\tbare = true\n\thooksPath = /dev/null\n\tfsmonitor = false\n\tlogAllRefUpdates = false\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
         );
@@ -199,7 +199,11 @@ impl Transfer<'_> {
 
     /// The commit a diff is taken from: the remote branch, else where the new commits leave what
     /// the remote has, else where the box started.
-    async fn compared_with(&self, remote: &RemoteName, preview: &Preview) -> Done<Option<ObjectId>> {
+    async fn compared_with(
+        &self,
+        remote: &RemoteName,
+        preview: &Preview,
+    ) -> Done<Option<ObjectId>> {
         if preview.old.is_some() {
             return Ok(preview.old.clone());
         }
@@ -229,7 +233,12 @@ impl Transfer<'_> {
     }
 
     /// Notes what the remote has after a push.
-    pub async fn pushed(&self, branch: &BranchName, remote: &RemoteName, oid: &ObjectId) -> Done<()> {
+    pub async fn pushed(
+        &self,
+        branch: &BranchName,
+        remote: &RemoteName,
+        oid: &ObjectId,
+    ) -> Done<()> {
         for space in ["remotes", "delivered"] {
             let name = format!("refs/{space}/{remote}/{branch}");
             self.must("update-ref", &["update-ref", &name, oid.as_str()], Limit::LOCAL).await?;
@@ -239,7 +248,8 @@ impl Transfer<'_> {
 
     /// Fetches a remote's branches with the user's credentials.
     pub async fn fetch(&self, flags: &[&str], remote: &RemoteName) -> Done<Output> {
-        let mut args = vec!["fetch", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-gc"];
+        let mut args =
+            vec!["fetch", "--no-write-fetch-head", "--no-recurse-submodules", "--no-auto-gc"];
         args.extend(flags);
         args.extend(["--", remote.as_str()]);
         self.git(&args, Limit::NETWORK).await
@@ -261,7 +271,12 @@ impl Transfer<'_> {
     }
 
     /// Writes what the box lacks of `refs` to `dest`; false when it lacks nothing.
-    pub async fn bundle_for_box(&self, refs: &[RefAt], remote: &RemoteName, dest: &Path) -> Done<bool> {
+    pub async fn bundle_for_box(
+        &self,
+        refs: &[RefAt],
+        remote: &RemoteName,
+        dest: &Path,
+    ) -> Done<bool> {
         let delivered = format!("--glob=refs/delivered/{remote}/*");
         let mut not = vec!["--not".to_owned(), delivered, "--glob=refs/box/heads/*".to_owned()];
         not.extend(self.worktree.base.iter().map(ToString::to_string));
@@ -365,9 +380,10 @@ pub fn push_args(
     remote: &RemoteName,
     branch: &BranchName,
 ) -> Vec<String> {
-    let mut args: Vec<String> = ["push", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"]
-        .map(String::from)
-        .to_vec();
+    let mut args: Vec<String> =
+        ["push", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"]
+            .map(String::from)
+            .to_vec();
     args.extend(flags.iter().filter(|f| **f != "--force-with-lease").map(ToString::to_string));
     if let Some(expected) = lease {
         let expected = expected.map_or("", ObjectId::as_str);
@@ -390,9 +406,20 @@ fn approved_ref(branch: &BranchName) -> String {
 /// A fetch from a file on this host, distrusting what it brings.
 fn fetch_args() -> Vec<OsString> {
     [
-        "-c", "protocol.allow=never", "-c", "protocol.file.allow=always", "-c",
-        "fetch.fsckObjects=true", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head",
-        "--no-recurse-submodules", "--no-auto-gc", "--upload-pack=git-upload-pack", "--",
+        "-c",
+        "protocol.allow=never",
+        "-c",
+        "protocol.file.allow=always",
+        "-c",
+        "fetch.fsckObjects=true",
+        "fetch",
+        "--quiet",
+        "--no-tags",
+        "--no-write-fetch-head",
+        "--no-recurse-submodules",
+        "--no-auto-gc",
+        "--upload-pack=git-upload-pack",
+        "--",
     ]
     .map(OsString::from)
     .to_vec()
@@ -416,7 +443,20 @@ fn commits(log: &str) -> Vec<Commit> {
 
 /// Files that make a CI service run something with the project's secrets.
 fn steers_ci(path: &str) -> bool {
-    const FOLDERS: &[&str] = &[".github/workflows/", ".github/actions/", ".circleci/", ".gitea/workflows/", ".forgejo/workflows/", ".buildkite/"];
-    const FILES: &[&str] = &[".gitlab-ci.yml", "Jenkinsfile", "azure-pipelines.yml", "bitbucket-pipelines.yml", ".travis.yml"];
+    const FOLDERS: &[&str] = &[
+        ".github/workflows/",
+        ".github/actions/",
+        ".circleci/",
+        ".gitea/workflows/",
+        ".forgejo/workflows/",
+        ".buildkite/",
+    ];
+    const FILES: &[&str] = &[
+        ".gitlab-ci.yml",
+        "Jenkinsfile",
+        "azure-pipelines.yml",
+        "bitbucket-pipelines.yml",
+        ".travis.yml",
+    ];
     FOLDERS.iter().any(|f| path.starts_with(f)) || FILES.contains(&path)
 }

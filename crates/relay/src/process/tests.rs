@@ -29,7 +29,8 @@ async fn relay_19_59_a_program_that_hangs_is_ended_with_its_children() {
     assert_eq!(output.code, 124);
     assert!(output.err().contains("timed out after 300ms"), "{}", output.err());
     let pid = std::fs::read_to_string(&pids).unwrap().trim().to_owned();
-    let alive = || std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| !s.contains(") Z "));
+    let alive =
+        || std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|s| !s.contains(") Z "));
     for _ in 0..100 {
         if !alive() {
             return;
@@ -79,7 +80,10 @@ fn relay_a35_a_program_in_a_shared_folder_is_not_taken() {
     std::fs::write(&fake, "#!/bin/sh\n").unwrap();
     std::fs::set_permissions(&fake, std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = std::env::join_paths([dir.path(), Path::new("/usr/bin")]).unwrap();
-    assert_eq!(Tool::find("git", &path).unwrap().path.parent(), fake.canonicalize().unwrap().parent());
+    assert_eq!(
+        Tool::find("git", &path).unwrap().path.parent(),
+        fake.canonicalize().unwrap().parent()
+    );
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
     assert_ne!(Tool::find("git", &path).unwrap().path, fake);
     assert!(Tool::find("no-such-program", &path).is_err());
