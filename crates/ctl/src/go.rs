@@ -1,0 +1,40 @@
+//! `agentbox-ctl go` (root, at every start): brings the box its token and releases PID 1.
+//!
+//! The token comes on standard input and lands on tmpfs, so it is in no image, no environment and
+//! no process list.
+
+use crate::client::is_token;
+use crate::error::{Doing, Error, Result};
+use crate::passwd::Account;
+use crate::{input, places};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use protocol::ctl::{BOX_USER, Go};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, chown};
+
+pub fn run() -> Result<i32> {
+    let go: Go = input::json_line(&mut io::stdin().lock())?;
+    if !is_token(&go.token) {
+        return Err(Error::BadInput("a token that is not 64 hex digits".into()));
+    }
+    input::wait_until_ready()?;
+    write_token(&go.token)?;
+    kill(Pid::from_raw(1), Signal::SIGUSR1).doing(|| "release PID 1")?;
+    Ok(protocol::exit::OK)
+}
+
+/// By rename: a reader sees the old token or the new one, never half of one.
+fn write_token(token: &str) -> Result<()> {
+    let path = places::token();
+    let doing = || format!("write {}", path.display());
+    let fresh = path.with_extension("new");
+    let _ = fs::remove_file(&fresh);
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o400).open(&fresh).doing(doing)?;
+    file.write_all(token.as_bytes()).doing(doing)?;
+    let user = Account::of_system(BOX_USER)?;
+    chown(&fresh, Some(user.uid), Some(user.gid)).doing(doing)?;
+    fs::rename(&fresh, &path).doing(doing)
+}

@@ -1,0 +1,27 @@
+//! Where things are in this box.
+//!
+//! The variables exist so that tests can run the real binary outside a box. They give a process in
+//! the box no power it does not have: the host checks socket and token, whoever connects.
+
+use protocol::ctl::paths;
+use std::path::PathBuf;
+
+fn place(variable: &str, usual: &str) -> PathBuf {
+    std::env::var_os(variable).map_or_else(|| usual.into(), PathBuf::from)
+}
+
+pub fn workspace() -> PathBuf {
+    place("AGENTBOX_WORKSPACE", paths::WORKSPACE)
+}
+
+pub fn relay_socket() -> PathBuf {
+    place("AGENTBOX_RELAY_SOCKET", paths::RELAY_SOCKET)
+}
+
+pub fn token() -> PathBuf {
+    place("AGENTBOX_TOKEN_FILE", paths::TOKEN)
+}
+
+pub fn ready() -> PathBuf {
+    place("AGENTBOX_READY_FILE", paths::READY)
+}
