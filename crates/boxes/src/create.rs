@@ -1,0 +1,436 @@
+//! Making a box: a saga that either returns a [`Record`] or leaves nothing behind.
+//!
+//! The work runs in a task of its own. When the caller goes away, the task is told and cleans up:
+//! a request the engine is busy with is waited for first, because cancelling it would not undo it.
+//! Cleaning up goes by labels, so it also finds what was made but never reported.
+
+use crate::certificates::{self, Certificate};
+use crate::engine::{Kind, Profile, QUICK, SLOW, limited};
+use crate::exec::{CtlCall, Nothing};
+use crate::files::Selection;
+use crate::labels::{self, Labels};
+use crate::progress::{Step, Watcher};
+use crate::project::{canonical_folder, configured_root, folder_name, project_hash};
+use crate::repo::{self, Carry, RepoSnapshot};
+use crate::{Boxes, Error, Record};
+use bollard::models::{
+    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountBindOptions,
+    MountTmpfsOptions, MountType, NetworkCreateRequest,
+};
+use bollard::query_parameters::{
+    CreateContainerOptionsBuilder, StartContainerOptions, UploadToContainerOptionsBuilder,
+};
+use bytes::Bytes;
+use futures_util::{StreamExt, stream};
+use protocol::ctl::{BOX_USER, ENV_GID, ENV_UID, SeedPlan, paths};
+use protocol::{BoxId, BoxName};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use tokio_util::sync::CancellationToken;
+
+/// What PID 1 gets to stop everything before it is killed.
+pub(crate) const STOP_SECONDS: i32 = 30;
+/// How long cleaning up may take.
+const CLEAN_UP: Duration = Duration::from_secs(180);
+
+/// What a box is made from. The host has chosen identity and image already.
+#[derive(Clone)]
+pub struct CreateSpec {
+    pub id: BoxId,
+    pub name: BoxName,
+    pub index: u32,
+    /// The project folder, or any folder in it.
+    pub workspace: PathBuf,
+    /// A tag from [`Boxes::ensure_image`], or an image made from such a one.
+    pub image: String,
+    /// The host's folder of sockets for this box; it must exist.
+    pub run_dir: PathBuf,
+    /// The box's bearer token; 64 hex digits.
+    pub token: String,
+    /// What the box must trust besides the usual authorities.
+    pub certificates: Vec<Certificate>,
+    /// Branches of other boxes that may not be on the host yet.
+    pub taken_branches: Vec<String>,
+}
+
+/// The ids the box user gets: the host user's on Linux, so that sockets and files fit. Root's are
+/// never used; whoever runs the host as root must hand the box's sockets to these ids.
+pub fn box_ids() -> (u32, u32) {
+    let uid = nix::unistd::getuid().as_raw();
+    if uid == 0 || !cfg!(target_os = "linux") {
+        return (1000, 1000);
+    }
+    let gid = nix::unistd::getgid().as_raw();
+    (uid, if gid == 0 { uid } else { gid })
+}
+
+impl Boxes {
+    /// Makes a box and starts it. After an error, or when the returned future is dropped, nothing
+    /// of it is left.
+    pub async fn create(&self, spec: CreateSpec, watcher: Watcher) -> Result<Record, Error> {
+        let cancel = CancellationToken::new();
+        let saga = Saga { boxes: self.clone(), spec, watcher, cancel: cancel.clone() };
+        let _told_when_dropped = cancel.drop_guard();
+        let made = tokio::spawn(saga.run()).await;
+        made.unwrap_or_else(|error| {
+            Err(Error::Engine { what: "make the box".into(), status: None, why: error.to_string() })
+        })
+    }
+}
+
+struct Saga {
+    boxes: Boxes,
+    spec: CreateSpec,
+    watcher: Watcher,
+    cancel: CancellationToken,
+}
+
+/// The project as it is on the host.
+struct Project {
+    root: PathBuf,
+    workspace: PathBuf,
+    repo: Option<RepoSnapshot>,
+    branch: Option<String>,
+}
+
+impl Saga {
+    async fn run(self) -> Result<Record, Error> {
+        let project = Box::pin(self.or_cancelled(self.look())).await?;
+        let made = Box::pin(self.make(&project)).await;
+        if made.is_err() {
+            self.clean_up(&project).await;
+        }
+        made
+    }
+
+    /// For steps that may be cut off anywhere.
+    async fn or_cancelled<T>(
+        &self,
+        step: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        tokio::select! {
+            done = step => done,
+            () = self.cancel.cancelled() => Err(Error::Cancelled),
+        }
+    }
+
+    /// For steps that must be finished before they can be undone.
+    async fn to_the_end<T>(
+        &self,
+        step: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let done = step.await?;
+        if self.cancel.is_cancelled() { Err(Error::Cancelled) } else { Ok(done) }
+    }
+
+    async fn look(&self) -> Result<Project, Error> {
+        let step = Step::start(&self.watcher, "Look at the project");
+        let folder = canonical_folder(&self.spec.workspace)?;
+        let repo = repo::inspect(&folder).await?;
+        let top = repo.as_ref().map(|repo| repo.toplevel.clone());
+        let root = configured_root(&folder).or_else(|| top.clone()).unwrap_or(folder);
+        let workspace = top.unwrap_or_else(|| root.clone());
+        refuse_home(&workspace)?;
+        let branch = match &repo {
+            Some(repo) => {
+                let (dir, name) = (&repo.common_dir, &self.spec.name);
+                Some(repo::choose_branch(dir, name, &self.spec.taken_branches).await?)
+            }
+            None => None,
+        };
+        step.done();
+        Ok(Project { root, workspace, repo, branch })
+    }
+
+    async fn make(&self, project: &Project) -> Result<Record, Error> {
+        let step = Step::start(&self.watcher, "Make the container");
+        // Neither is cut off while the other fails: what is begun can be undone only when done.
+        let (container, carry) =
+            tokio::join!(self.to_the_end(self.container(project)), self.carry(project));
+        let ((network, container), carry) = (container?, carry?);
+        self.to_the_end(self.boxes.start_container(&container)).await?;
+        step.done();
+
+        let step = Step::start(&self.watcher, "Copy the project");
+        self.or_cancelled(self.seed(project, &container, &carry, &step)).await?;
+        step.done();
+
+        let step = Step::start(&self.watcher, "Start the box");
+        let go = Box::pin(self.boxes.go(&container, &self.spec.token));
+        self.or_cancelled(go).await?;
+        step.done();
+        Ok(self.record(project, network, container))
+    }
+
+    fn record(&self, project: &Project, network: String, container: String) -> Record {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Record {
+            id: self.spec.id.clone(),
+            name: self.spec.name.clone(),
+            index: self.spec.index,
+            project: folder_name(&project.root),
+            project_root: project.root.clone(),
+            workspace: project.workspace.clone(),
+            container,
+            network,
+            image: self.spec.image.clone(),
+            created_at: u64::try_from(now.as_millis()).unwrap_or(0),
+            branch: project.branch.clone(),
+            base: project.repo.as_ref().and_then(|repo| repo.head.clone()),
+            repo: project.repo.as_ref().map(RepoSnapshot::record),
+        }
+    }
+
+    async fn carry(&self, project: &Project) -> Result<Carry, Error> {
+        match &project.repo {
+            Some(repo) => repo::carry(repo, &self.spec.id).await,
+            None => Ok(Carry::default()),
+        }
+    }
+
+    /// The network and the container, in that order, by their ids.
+    async fn container(&self, project: &Project) -> Result<(String, String), Error> {
+        let engine = &self.boxes.engine;
+        let Some(image) = engine.image_labels_of(&self.spec.image).await? else {
+            return Err(Error::NoImage(self.spec.image.clone()));
+        };
+        let name = format!("agentbox-{}", self.spec.name);
+        let labels =
+            self.boxes.box_labels(&self.spec.id, &self.spec.name, &project_hash(&project.root));
+        let network = self.network(&name, labels.clone()).await?;
+        let body = container_body(&self.spec, engine.profile(), project, labels, &network)?;
+        let options = CreateContainerOptionsBuilder::default().name(&name).build();
+        let request = engine.docker().create_container(Some(options), body);
+        let created = engine.ask("make the container", SLOW, request).await.map_err(|error| {
+            if error.status() == Some(409) { Error::NameTaken(name.clone()) } else { error }
+        })?;
+        self.trust(&created.id, &image).await?;
+        Ok((network, created.id))
+    }
+
+    async fn network(&self, name: &str, labels: Labels) -> Result<String, Error> {
+        let request = NetworkCreateRequest {
+            name: name.to_owned(),
+            driver: Some("bridge".to_owned()),
+            labels: Some(labels),
+            ..NetworkCreateRequest::default()
+        };
+        let request = self.boxes.engine.docker().create_network(request);
+        let created = self.boxes.engine.ask("make the box's network", SLOW, request).await?;
+        Ok(created.id)
+    }
+
+    /// Puts the certificates into the box when its image was built with others; PID 1 takes them
+    /// in when it finds the marker.
+    async fn trust(&self, container: &str, image: &HashMap<String, String>) -> Result<(), Error> {
+        let wanted = certificates::hash(&self.spec.certificates);
+        let built_in = image.get(labels::CERTIFICATES).map(String::as_str);
+        if built_in == Some(&wanted) || (built_in.is_none() && self.spec.certificates.is_empty()) {
+            return Ok(());
+        }
+        let folder = Path::new(paths::CERTIFICATES);
+        let archive = certificate_archive(folder, &self.spec.certificates)
+            .map_err(|error| Error::io("pack", folder, error))?;
+        let options = UploadToContainerOptionsBuilder::default().path("/").build();
+        let body = bollard::body_full(archive.into());
+        let engine = &self.boxes.engine;
+        let request = engine.docker().upload_to_container(container, Some(options), body);
+        engine.ask("copy certificates into the box", SLOW, request).await
+    }
+
+    async fn seed(
+        &self,
+        project: &Project,
+        container: &str,
+        carry: &Carry,
+        step: &Step,
+    ) -> Result<(), Error> {
+        let repo = match (&project.repo, &project.branch) {
+            (Some(repo), Some(branch)) => Some(repo.seed(branch, carry)),
+            _ => None,
+        };
+        let names = repo.is_some().then(|| carry.untracked.clone());
+        let line = json_line(&SeedPlan { repo })?;
+        let files = Selection { root: project.workspace.clone(), names }.archive();
+        let mut sent: u64 = 0;
+        let files = stream::unfold(files, |mut files| async {
+            files.recv().await.map(|chunk| (chunk, files))
+        });
+        let files = files.inspect(|chunk| {
+            let before = sent >> 24;
+            sent += chunk.as_ref().map_or(0, |bytes| bytes.len() as u64);
+            if sent >> 24 != before {
+                step.detail(format!("{} MB", sent / 1_000_000), None);
+            }
+        });
+        let feed = stream::once(async { Ok(line) }).chain(files);
+        // By number: PID 1 may be about to give the box user this number.
+        let (uid, gid) = ids_in(self.boxes.engine.profile());
+        let call = CtlCall {
+            args: vec!["seed".to_owned()],
+            user: Some(format!("{uid}:{gid}")),
+            env: vec![format!("HOME=/home/{BOX_USER}"), format!("USER={BOX_USER}")],
+        };
+        self.boxes.ctl(container, call, feed, &mut Nothing).await
+    }
+
+    async fn clean_up(&self, project: &Project) {
+        let work = async {
+            let mut removal = self.boxes.sweep(&self.spec.id).await?;
+            if let Some(repo) = &project.repo {
+                removal.note("pins", repo::unpin(&repo.common_dir, &self.spec.id).await);
+            }
+            Ok::<_, Error>(removal)
+        };
+        match limited("clean up", CLEAN_UP, work).await.and_then(|done| done) {
+            Ok(removal) if removal.failed.is_empty() => {}
+            Ok(removal) => tracing::warn!(failed = ?removal.failed, "a failed create left this"),
+            Err(error) => tracing::warn!(%error, "cleaning up after a failed create failed"),
+        }
+    }
+}
+
+impl Boxes {
+    pub(crate) async fn start_container(&self, container: &str) -> Result<(), Error> {
+        let request =
+            self.engine.docker().start_container(container, None::<StartContainerOptions>);
+        self.engine.ask("start the container", SLOW, request).await
+    }
+}
+
+/// One JSON line as the first chunk of an input.
+pub(crate) fn json_line(value: &impl serde::Serialize) -> Result<Bytes, Error> {
+    let mut line = serde_json::to_vec(value)
+        .map_err(|error| Error::BadAnswer { command: "seed".to_owned(), why: error.to_string() })?;
+    line.push(b'\n');
+    Ok(line.into())
+}
+
+/// A home folder is full of keys and logins; it is never what somebody means to give to a box.
+fn refuse_home(workspace: &Path) -> Result<(), Error> {
+    let home = std::env::var_os("HOME").and_then(|home| Path::new(&home).canonicalize().ok());
+    if home.is_some_and(|home| home.starts_with(workspace)) {
+        let why = "it contains your home folder; use a project folder".to_owned();
+        return Err(Error::Repository { path: workspace.to_owned(), why });
+    }
+    Ok(())
+}
+
+/// Rootless Podman maps the host user to 1000 in the box.
+fn ids_in(profile: &Profile) -> (u32, u32) {
+    if is_rootless_podman(profile) { (1000, 1000) } else { box_ids() }
+}
+
+fn is_rootless_podman(profile: &Profile) -> bool {
+    profile.kind == Kind::Podman && profile.rootless
+}
+
+fn container_body(
+    spec: &CreateSpec,
+    profile: &Profile,
+    project: &Project,
+    labels: Labels,
+    network: &str,
+) -> Result<ContainerCreateBody, Error> {
+    let (uid, gid) = ids_in(profile);
+    let host_config = HostConfig {
+        mounts: Some(mounts(spec, project)?),
+        network_mode: Some(network.to_owned()),
+        security_opt: profile.selinux.then(|| vec!["label=disable".to_owned()]),
+        userns_mode: is_rootless_podman(profile).then(|| "keep-id:uid=1000,gid=1000".to_owned()),
+        log_config: log_limit(profile),
+        ..HostConfig::default()
+    };
+    Ok(ContainerCreateBody {
+        image: Some(spec.image.clone()),
+        // The container's name may be longer than a host name can be.
+        hostname: Some(spec.name.to_string()),
+        entrypoint: Some(vec![paths::CTL.to_owned(), "init".to_owned()]),
+        cmd: Some(Vec::new()),
+        user: Some("0".to_owned()),
+        working_dir: Some(paths::WORKSPACE.to_owned()),
+        env: Some(vec![
+            "AGENTBOX=1".to_owned(),
+            format!("AGENTBOX_BOX_ID={}", spec.id),
+            format!("AGENTBOX_BOX_NAME={}", spec.name),
+            format!("{ENV_UID}={uid}"),
+            format!("{ENV_GID}={gid}"),
+        ]),
+        labels: Some(labels),
+        stop_timeout: Some(STOP_SECONDS.into()),
+        host_config: Some(host_config),
+        ..ContainerCreateBody::default()
+    })
+}
+
+fn mounts(spec: &CreateSpec, project: &Project) -> Result<Vec<Mount>, Error> {
+    let tmpfs = Mount {
+        target: Some(paths::RUN.to_owned()),
+        typ: Some(MountType::TMPFS),
+        tmpfs_options: Some(MountTmpfsOptions {
+            size_bytes: Some(16 << 20),
+            mode: Some(0o755),
+            ..MountTmpfsOptions::default()
+        }),
+        ..Mount::default()
+    };
+    let run_dir = spec.run_dir.canonicalize();
+    let run_dir = run_dir.map_err(|error| Error::io("mount", &spec.run_dir, error))?;
+    let mut mounts = vec![tmpfs, read_only(&run_dir, paths::HOST)?];
+    for store in project.repo.iter().flat_map(|repo| &repo.stores) {
+        mounts.push(read_only(&store.host, &store.inside)?);
+    }
+    Ok(mounts)
+}
+
+/// A mount (not a bind: a missing folder must be an error, not be made as root) without whatever
+/// is mounted below it, because older engines would leave that writable.
+fn read_only(host: &Path, inside: &str) -> Result<Mount, Error> {
+    let Some(source) = host.to_str() else {
+        let why = "its name is not plain text, so the engine cannot mount it".to_owned();
+        return Err(Error::Repository { path: host.to_owned(), why });
+    };
+    Ok(Mount {
+        target: Some(inside.to_owned()),
+        source: Some(source.to_owned()),
+        typ: Some(MountType::BIND),
+        read_only: Some(true),
+        bind_options: Some(MountBindOptions {
+            non_recursive: Some(true),
+            ..MountBindOptions::default()
+        }),
+        ..Mount::default()
+    })
+}
+
+/// PID 1's output is a file on the host that root in the box can write to; it must not grow.
+fn log_limit(profile: &Profile) -> Option<HostConfigLogConfig> {
+    let limit = [("max-size", "4m"), ("max-file", "2")];
+    let config = limit.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    (profile.kind != Kind::Podman).then(|| HostConfigLogConfig {
+        typ: Some("json-file".to_owned()),
+        config: Some(config.collect()),
+    })
+}
+
+fn certificate_archive(folder: &Path, certificates: &[Certificate]) -> std::io::Result<Vec<u8>> {
+    let folder = folder.strip_prefix("/").unwrap_or(folder);
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut add = |name: PathBuf, kind: tar::EntryType, mode: u32, bytes: &[u8]| {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_mode(mode);
+        header.set_size(bytes.len() as u64);
+        tar.append_data(&mut header, name, bytes)
+    };
+    add(folder.to_owned(), tar::EntryType::Directory, 0o755, b"")?;
+    for (name, pem) in certificates {
+        add(folder.join(name), tar::EntryType::Regular, 0o644, pem)?;
+    }
+    add(folder.join(".new"), tar::EntryType::Regular, 0o644, b"")?;
+    tar.into_inner()
+}
+
+/// Time for one whole [`Boxes::go`].
+pub(crate) const GO: Duration = QUICK;

@@ -1,0 +1,154 @@
+//! What can go wrong, one variant per thing a caller can act on.
+//!
+//! The message says what failed and on what; [`Error::hint`] says what to do next. Neither ever
+//! contains a token or a remote's user information.
+
+use crate::engine::Attempt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("no container engine answered: {}", list(.0))]
+    NoEngine(Vec<Attempt>),
+    #[error("{address:?} is no engine address this program can use: {why}")]
+    BadAddress { address: String, why: String },
+    #[error(
+        "the engine at {address} speaks API {api}, at least {} is needed",
+        crate::engine::MINIMUM_API
+    )]
+    OldEngine { address: String, api: String },
+    #[error("the engine went away while it was asked to {what}: {why}")]
+    Unreachable { what: String, why: String },
+    #[error("the engine could not {what}: {why}")]
+    Engine { what: String, status: Option<u16>, why: String },
+    #[error("gave up after {} s waiting to {what}", .after.as_secs())]
+    Timeout { what: String, after: Duration },
+
+    #[error("the base image {image} is not there and cannot be pulled: {why}")]
+    NoBaseImage { image: String, why: String },
+    #[error("there is no image {0}")]
+    NoImage(String),
+    #[error("the box image could not be built, {step}: {why}\n{output}")]
+    Build { step: String, why: String, output: String },
+
+    #[error("a container named {0} is already there")]
+    NameTaken(String),
+    #[error("the workspace {0} is not there or is no folder")]
+    NoWorkspace(PathBuf),
+    #[error("no git program was found in {0:?}")]
+    NoGit(String),
+    #[error("git could not {what} in {}: {why}", .path.display())]
+    Git { what: String, path: PathBuf, why: String },
+    #[error("{} cannot be put into a box: {why}", .path.display())]
+    Repository { path: PathBuf, why: String },
+    #[error("the branches agentbox/{0} to agentbox/{0}-100 are all taken")]
+    NoFreeBranch(String),
+    #[error("the repository has a branch named agentbox, so none named agentbox/… can be made")]
+    BranchInTheWay,
+    #[error("the repository of this box is gone: {}", .0.display())]
+    RepositoryGone(PathBuf),
+
+    #[error("the box has no container; was it destroyed?")]
+    NoContainer,
+    #[error("the box is not running")]
+    NotRunning,
+    #[error("`agentbox-ctl {command}` in the box ended with {exit}: {stderr}")]
+    InBox { command: String, exit: i64, stderr: String },
+    #[error("the box sent something that is no answer to `agentbox-ctl {command}`: {why}")]
+    BadAnswer { command: String, why: String },
+    #[error("the box sent more than {limit} bytes")]
+    TooLarge { limit: u64 },
+
+    #[error("cannot {what} {}: {source}", .path.display())]
+    Io { what: &'static str, path: PathBuf, source: std::io::Error },
+    #[error("creating the box was called off")]
+    Cancelled,
+}
+
+impl Error {
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Error::NoEngine(attempts) => return Some(crate::engine::hint(attempts)),
+            Error::BadAddress { .. } => "use unix:///path/to/docker.sock or tcp://host:port",
+            Error::OldEngine { .. } => "update the engine (Docker 20.10 or Podman 4.3 and later)",
+            Error::Unreachable { .. } => {
+                "is it still running? `agentbox doctor` shows what is tried"
+            }
+            Error::Timeout { .. } => "the engine or the machine is very busy; try again",
+            Error::NoBaseImage { .. } => {
+                "without a registry, `make base-image` makes one with debootstrap and imports it"
+            }
+            Error::NoImage(_) => "leave the image out to use the built-in one",
+            Error::NameTaken(_) => "choose another name, or remove that container",
+            Error::NotRunning => "start it: agentbox start",
+            Error::NoGit(_) => "install git",
+            Error::NoFreeBranch(_) => "delete old agentbox/ branches, or choose another name",
+            Error::BranchInTheWay => "rename it: git branch -m agentbox something-else",
+            Error::RepositoryGone(_) => "put it back where it was, or create the box anew",
+            Error::Engine { why, .. } if why.contains("address pool") => {
+                "each box has its own network and the engine has no address range left: \
+                 destroy boxes, or give the engine more default-address-pools"
+            }
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    /// An engine runs, but this person may not use it.
+    pub fn is_locked(&self) -> bool {
+        let locked = |a: &Attempt| a.failure == crate::engine::Failure::PermissionDenied;
+        matches!(self, Error::NoEngine(attempts) if attempts.iter().any(locked))
+    }
+
+    /// The engine could not be asked at all, so nothing is known about its boxes.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Error::NoEngine(_) | Error::Unreachable { .. } | Error::Timeout { .. })
+    }
+
+    pub(crate) fn status(&self) -> Option<u16> {
+        match self {
+            Error::Engine { status, .. } => *status,
+            _ => None,
+        }
+    }
+
+    /// Gives the engine client's error a subject.
+    pub(crate) fn engine(what: &str, error: bollard::errors::Error) -> Self {
+        use bollard::errors::Error as E;
+        let what = what.to_owned();
+        match error {
+            E::DockerResponseServerError { status_code, message } => {
+                Error::Engine { what, status: Some(status_code), why: message }
+            }
+            E::DockerStreamError { error } => Error::Engine { what, status: None, why: error },
+            E::SocketNotFoundError(path) => {
+                Error::Unreachable { what, why: format!("{path} is not there") }
+            }
+            E::RequestTimeoutError => Error::Unreachable { what, why: "no answer".to_owned() },
+            E::HyperLegacyError { .. } | E::HyperResponseError { .. } | E::IOError { .. } => {
+                Error::Unreachable { what, why: deepest(&error) }
+            }
+            other => Error::Engine { what, status: None, why: other.to_string() },
+        }
+    }
+
+    pub(crate) fn io(what: &'static str, path: &std::path::Path, source: std::io::Error) -> Self {
+        Error::Io { what, path: path.to_owned(), source }
+    }
+}
+
+/// The HTTP client's own text says only “client error”; the cause is at the bottom of the chain.
+fn deepest(error: &dyn std::error::Error) -> String {
+    let mut at = error;
+    while let Some(next) = at.source() {
+        at = next;
+    }
+    at.to_string()
+}
+
+fn list(attempts: &[Attempt]) -> String {
+    let texts: Vec<String> = attempts.iter().map(ToString::to_string).collect();
+    texts.join("; ")
+}

@@ -1,0 +1,115 @@
+//! What happens to our boxes on the engine, as it happens.
+//!
+//! The stream never ends by itself: when the engine goes away it says [`EngineEvent::Lost`], tries
+//! again ever more slowly, and says [`EngineEvent::Connected`] when it is back. Whatever happened
+//! meanwhile is unknown, so `Connected` (the first one too) means: list the boxes again.
+
+use crate::engine::limited;
+use crate::{Boxes, Error, labels};
+use bollard::models::EventMessage;
+use bollard::query_parameters::EventsOptionsBuilder;
+use futures_util::{Stream, StreamExt, stream};
+use protocol::BoxId;
+use std::time::{Duration, SystemTime};
+use tokio::sync::mpsc;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Events of the last moments are asked for again, so that none falls between connecting and
+/// listening. Receivers take an event as a reason to look, so a second one does no harm.
+const OVERLAP: Duration = Duration::from_secs(2);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EngineEvent {
+    Connected,
+    Lost(String),
+    Changed(BoxId, Change),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    Started,
+    Died,
+    Paused,
+    Unpaused,
+    Destroyed,
+}
+
+impl Boxes {
+    /// Watches until the stream is dropped.
+    pub fn events(&self) -> impl Stream<Item = EngineEvent> + Send + Unpin + use<> {
+        let (sender, receiver) = mpsc::channel(64);
+        let boxes = self.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = boxes.watch(&sender) => {}
+                () = sender.closed() => {}
+            }
+        });
+        Box::pin(stream::unfold(receiver, |mut receiver| async {
+            receiver.recv().await.map(|event| (event, receiver))
+        }))
+    }
+
+    async fn watch(&self, sender: &mpsc::Sender<EngineEvent>) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let lost = match self.engine.ping().await {
+                Ok(()) => {
+                    pause = FIRST_PAUSE;
+                    self.listen(sender).await
+                }
+                Err(error) => error.to_string(),
+            };
+            if sender.send(EngineEvent::Lost(lost)).await.is_err() {
+                return;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Passes events on until the connection ends; answers why it did.
+    async fn listen(&self, sender: &mpsc::Sender<EngineEvent>) -> String {
+        let mut filters = self.ours();
+        let words = ["start", "die", "pause", "unpause", "destroy"].map(str::to_owned);
+        filters.insert("type".to_owned(), vec!["container".to_owned()]);
+        filters.insert("event".to_owned(), words.to_vec());
+        let since = SystemTime::now().checked_sub(OVERLAP).unwrap_or(SystemTime::UNIX_EPOCH);
+        let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let options =
+            EventsOptionsBuilder::default().since(&since.to_string()).filters(&filters).build();
+        let mut events = Box::pin(self.engine.docker().events(Some(options)));
+        if sender.send(EngineEvent::Connected).await.is_err() {
+            return String::new();
+        }
+        while let Some(event) = events.next().await {
+            match event.map_err(|error| Error::engine("watch the boxes", error)) {
+                Ok(message) => {
+                    if let Some(event) = translate(message) {
+                        // A receiver that is stuck must not hold the connection for ever.
+                        let sent = limited("deliver", LONGEST_PAUSE, sender.send(event)).await;
+                        if !matches!(sent, Ok(Ok(()))) {
+                            return "events were not taken".to_owned();
+                        }
+                    }
+                }
+                Err(error) => return error.to_string(),
+            }
+        }
+        "the engine closed the connection".to_owned()
+    }
+}
+
+fn translate(message: EventMessage) -> Option<EngineEvent> {
+    let change = match message.action.as_deref()? {
+        "start" => Change::Started,
+        "die" => Change::Died,
+        "pause" => Change::Paused,
+        "unpause" => Change::Unpaused,
+        "destroy" => Change::Destroyed,
+        _ => return None,
+    };
+    let id = message.actor?.attributes?.remove(labels::BOX)?;
+    Some(EngineEvent::Changed(id.parse().ok()?, change))
+}

@@ -1,0 +1,72 @@
+//! Boxes: everything that turns a host folder into a running box on a container engine.
+//!
+//! The crate talks to an engine with a Docker API and to git; it stores nothing and asks nobody.
+//! The host keeps the [`Record`] that [`Boxes::create`] returns and hands it back for every later
+//! call. What belongs to us on an engine is decided by labels only, never by a name: a container
+//! called `agentbox-x` without our owner label is a stranger's and is left alone.
+//!
+//! ```no_run
+//! # use agentbox_boxes as boxes;
+//! # async fn example(spec: boxes::CreateSpec, image: boxes::ImageSpec) -> Result<(), boxes::Error> {
+//! let engine = boxes::Engine::connect(None).await?;
+//! let boxes = boxes::Boxes::new(engine, "install-id");
+//! let watch = boxes::progress::silent();
+//! let tag = boxes.ensure_image(&image, watch.clone()).await?;
+//! let record = boxes.create(boxes::CreateSpec { image: tag, ..spec }, watch).await?;
+//! boxes.stop(&record).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! The surprising thing: a box's commits never travel through a shared `.git`. The host's object
+//! stores are mounted read-only, the objects a box needs are pinned by refs below
+//! `refs/agentbox/<id>/`, and what the box makes comes back as a bundle ([`Boxes::export_bundle`]).
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod bundle;
+pub mod certificates;
+pub mod create;
+pub mod engine;
+mod error;
+pub mod events;
+pub mod exec;
+mod files;
+pub mod image;
+mod labels;
+mod lifecycle;
+pub mod progress;
+pub mod project;
+mod record;
+pub mod repo;
+
+pub use certificates::{Certificate, host_certificates};
+pub use create::{CreateSpec, box_ids};
+pub use engine::{Engine, Environment, Kind, Profile};
+pub use error::Error;
+pub use events::{Change, EngineEvent};
+pub use exec::{Chunk, Exec, ExecSpec, Size};
+pub use image::{DOCKERFILE, ImageSpec};
+pub use lifecycle::Removal;
+pub use progress::{Watch, Watcher};
+pub use record::{Record, Remote, RepoRecord};
+
+use std::sync::Arc;
+
+/// The boxes of one installation on one engine. Cheap to clone.
+#[derive(Clone)]
+pub struct Boxes {
+    engine: Engine,
+    /// The installation's id; the value of the owner label on everything made here.
+    owner: Arc<str>,
+    /// One image build at a time: a second create waits for the first one's image.
+    building: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Boxes {
+    pub fn new(engine: Engine, owner: &str) -> Self {
+        Self { engine, owner: owner.into(), building: Arc::default() }
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+}

@@ -1,0 +1,155 @@
+//! The life of a box after it was made: start, stop, states, destroy.
+//!
+//! Everything may be done twice: a box that already is as wanted is a success. What is removed is
+//! found by labels, so a stranger's container is never touched, whatever its name.
+
+use crate::create::{GO, STOP_SECONDS, json_line};
+use crate::engine::{QUICK, SLOW, limited};
+use crate::exec::{CtlCall, Nothing};
+use crate::{Boxes, Error, Record, labels, repo};
+use bollard::models::{ContainerStateStatusEnum, ContainerSummaryStateEnum};
+use bollard::query_parameters::{
+    InspectContainerOptions, ListContainersOptionsBuilder, ListNetworksOptionsBuilder,
+    RemoveContainerOptionsBuilder, StopContainerOptionsBuilder,
+};
+use futures_util::stream;
+use protocol::BoxId;
+use protocol::boxes::BoxState;
+use protocol::ctl::Go;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// What a destroy did, object by object, in words.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Removal {
+    pub removed: Vec<String>,
+    /// What could not be removed, and why.
+    pub failed: Vec<String>,
+}
+
+impl Removal {
+    /// Something that is already gone is neither removed nor failed.
+    pub(crate) fn note(&mut self, what: &str, done: Result<(), Error>) {
+        match done {
+            Ok(()) => self.removed.push(what.to_owned()),
+            Err(error) if error.status() == Some(404) => {}
+            Err(error) => self.failed.push(format!("{what}: {error}")),
+        }
+    }
+}
+
+impl Boxes {
+    /// Starts a stopped or paused box and gives it its token.
+    pub async fn start(&self, record: &Record, token: &str) -> Result<(), Error> {
+        // The engine's own complaint about a missing mount says little.
+        if let Some(repo) = record.repo.as_ref().filter(|repo| !repo.common_dir.is_dir()) {
+            return Err(Error::RepositoryGone(repo.common_dir.clone()));
+        }
+        let docker = self.engine.docker();
+        let inspect = docker.inspect_container(&record.container, None::<InspectContainerOptions>);
+        let seen = self.engine.ask("look at the box", QUICK, inspect).await.map_err(gone)?;
+        if seen.state.and_then(|state| state.status) == Some(ContainerStateStatusEnum::PAUSED) {
+            let request = docker.unpause_container(&record.container);
+            self.engine.ask("wake the box", SLOW, request).await?;
+        } else {
+            self.start_container(&record.container).await?;
+        }
+        self.release(record, token).await
+    }
+
+    /// Gives a running box its token and releases PID 1, for a container that was started by other
+    /// means. Harmless when it is already released.
+    pub async fn release(&self, record: &Record, token: &str) -> Result<(), Error> {
+        self.go(&record.container, token).await
+    }
+
+    pub(crate) async fn go(&self, container: &str, token: &str) -> Result<(), Error> {
+        let line = json_line(&Go { token: token.to_owned() })?;
+        let call = CtlCall {
+            args: vec!["go".to_owned()],
+            user: Some("0".to_owned()),
+            ..CtlCall::default()
+        };
+        let feed = stream::iter([Ok(line)]);
+        limited("release the box", GO, self.ctl(container, call, feed, &mut Nothing)).await?
+    }
+
+    /// Stops a box in order. A box that is stopped or gone already is stopped.
+    pub async fn stop(&self, record: &Record) -> Result<(), Error> {
+        let limit = Duration::from_secs(15 + u64::from(STOP_SECONDS.unsigned_abs()));
+        let options = StopContainerOptionsBuilder::default().t(STOP_SECONDS).build();
+        let docker = self.engine.patient(limit);
+        let request = docker.stop_container(&record.container, Some(options));
+        match self.engine.ask("stop the box", limit, request).await {
+            Err(error) if matches!(error.status(), Some(304 | 404)) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Removes the box's container and network and its pins in the host's repository. The branch
+    /// with its commits stays; it is the host's.
+    pub async fn destroy(&self, record: &Record) -> Result<Removal, Error> {
+        let mut removal = self.sweep(&record.id).await?;
+        if let Some(repo) = &record.repo {
+            let name = format!("refs/agentbox/{}", record.id);
+            removal.note(&name, repo::unpin(&repo.common_dir, &record.id).await);
+        }
+        Ok(removal)
+    }
+
+    /// Removes every engine object of ours that belongs to this box id, recorded or not.
+    pub async fn sweep(&self, id: &BoxId) -> Result<Removal, Error> {
+        let mut removal = Removal::default();
+        let docker = self.engine.docker();
+        let filters = self.ours_of(id);
+        let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+        let request = docker.list_containers(Some(options));
+        for container in self.engine.ask("list the box's containers", QUICK, request).await? {
+            let name = container
+                .names
+                .unwrap_or_default()
+                .first()
+                .map(|n| n.trim_start_matches('/').to_owned());
+            let id = container.id.unwrap_or_default();
+            let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+            let request = docker.remove_container(&id, Some(options));
+            let done = self.engine.ask("remove the container", SLOW, request).await;
+            removal.note(&format!("container {}", name.unwrap_or(id)), done);
+        }
+        let options = ListNetworksOptionsBuilder::default().filters(&filters).build();
+        let request = docker.list_networks(Some(options));
+        for network in self.engine.ask("list the box's networks", QUICK, request).await? {
+            let id = network.id.unwrap_or_default();
+            let request = docker.remove_network(&id);
+            let done = self.engine.ask("remove the network", SLOW, request).await;
+            removal.note(&format!("network {}", network.name.unwrap_or(id)), done);
+        }
+        Ok(removal)
+    }
+
+    /// The state of every box of this installation that has a container, in one question.
+    pub async fn states(&self) -> Result<HashMap<BoxId, BoxState>, Error> {
+        let options =
+            ListContainersOptionsBuilder::default().all(true).filters(&self.ours()).build();
+        let request = self.engine.docker().list_containers(Some(options));
+        let containers = self.engine.ask("list the boxes", QUICK, request).await?;
+        let state_of = |container: bollard::models::ContainerSummary| {
+            let id = container.labels?.remove(labels::BOX)?.parse().ok()?;
+            Some((id, state(container.state)))
+        };
+        Ok(containers.into_iter().filter_map(state_of).collect())
+    }
+}
+
+fn gone(error: Error) -> Error {
+    if error.status() == Some(404) { Error::NoContainer } else { error }
+}
+
+/// Whatever else an engine may call it, a container that neither runs nor sleeps is stopped.
+fn state(state: Option<ContainerSummaryStateEnum>) -> BoxState {
+    match state {
+        Some(ContainerSummaryStateEnum::RUNNING) => BoxState::Running,
+        Some(ContainerSummaryStateEnum::PAUSED) => BoxState::Paused,
+        _ => BoxState::Stopped,
+    }
+}
