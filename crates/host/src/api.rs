@@ -260,12 +260,11 @@ impl Api {
         Ok(())
     }
 
-    /// Makes room for a desktop host.
-    pub fn hand_over(&self) -> Reply<()> {
+    /// Only a headless host makes room for a desktop one.
+    pub(crate) fn may_hand_over(&self) -> Reply<()> {
         if self.core.kind == Kind::Desktop {
             return Err(ControlError::new(ErrorCode::Failed, "a desktop host is already running"));
         }
-        self.request_stop();
         Ok(())
     }
 

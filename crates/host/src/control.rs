@@ -94,6 +94,21 @@ async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
             let making = api.create_box(create, watcher);
             with_progress(making, progress, from, to).await
         }
+        // These end the connection's task too: the answer goes first.
+        Request::Stop => {
+            to.finish(value(&())).await?;
+            api.request_stop();
+            Ok(())
+        }
+        Request::HandOver => {
+            let may = api.may_hand_over();
+            let going = may.is_ok();
+            to.finish(may.and_then(|()| value(&()))).await?;
+            if going {
+                api.request_stop();
+            }
+            Ok(())
+        }
         other => {
             tokio::select! {
                 reply = dispatch(&api, other) => to.finish(reply).await,
@@ -125,13 +140,12 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::Grants => value(&api.grants().await?),
             Request::RevokeGrant { id } => value(&api.revoke_grant(id).await?),
             Request::ShowWindow { page } => value(&api.show_window(&page)?),
-            Request::HandOver => value(&api.hand_over()?),
-            Request::Stop => {
-                api.request_stop();
-                value(&())
-            }
-            Request::Subscribe | Request::Exec(_) | Request::CreateBox(_) => {
-                Err(ControlError::new(ErrorCode::Failed, "this request streams"))
+            Request::HandOver
+            | Request::Stop
+            | Request::Subscribe
+            | Request::Exec(_)
+            | Request::CreateBox(_) => {
+                Err(ControlError::new(ErrorCode::Failed, "this request is answered elsewhere"))
             }
         }
     });

@@ -104,7 +104,9 @@ async fn engine(settings: &Settings) -> Vec<Check> {
         Ok(engine) => engine,
         Err(e) => {
             let hint = e.hint();
-            return vec![check("engine", "engine", Level::Fail, &e.to_string(), hint.as_deref())];
+            // Running but closed to this person is one group membership away from working.
+            let level = if e.is_locked() { Level::Warn } else { Level::Fail };
+            return vec![check("engine", "engine", level, &e.to_string(), hint.as_deref())];
         }
     };
     let profile = engine.profile().to_string();

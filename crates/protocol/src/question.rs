@@ -41,6 +41,11 @@ pub struct Question {
 }
 
 impl Question {
+    /// Its title says all a person must know: a surface that shows no more may offer a yes.
+    pub fn is_plain(&self) -> bool {
+        self.tier == Tier::Normal && self.warnings.is_empty()
+    }
+
     /// The digest of everything a person decides on. `plan` is what will run and cannot be shown
     /// whole, such as full object ids.
     pub fn digest_of(&self, plan: &str) -> String {

@@ -91,7 +91,7 @@ impl Transfer<'_> {
         let quote = |v: &str| format!("\"{}\"", v.replace('\\', "\\\\").replace('"', "\\\""));
         let version = i32::from(self.worktree.object_format == "sha256");
         let mut text = format!(
-            "[core]\n\trepositoryformatversion = {version}\n\tbare = true\n\thooksPath = /dev/null\n\tfsmonitor = false\n\tlogAllRefUpdates = false\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
+            "[core]\n\trepositoryformatversion = {version}\n\tbare = true\n\thooksPath = /dev/null\n\tfsmonitor = false\n\tlogAllRefUpdates = false\n[push]\n\tfollowTags = false\n\trecurseSubmodules = no\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
         );
         if version == 1 {
             text.push_str("[extensions]\n\tobjectFormat = sha256\n");
@@ -380,10 +380,7 @@ pub fn push_args(
     remote: &RemoteName,
     branch: &BranchName,
 ) -> Vec<String> {
-    let mut args: Vec<String> =
-        ["push", "--no-verify", "--no-follow-tags", "--recurse-submodules=no"]
-            .map(String::from)
-            .to_vec();
+    let mut args = vec!["push".to_owned()];
     args.extend(flags.iter().filter(|f| **f != "--force-with-lease").map(ToString::to_string));
     if let Some(expected) = lease {
         let expected = expected.map_or("", ObjectId::as_str);

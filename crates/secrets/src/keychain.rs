@@ -56,10 +56,8 @@ mod linux {
             zbus::Error::MethodError(name, _, _) if name.ends_with(".ServiceUnknown") => {
                 "no Secret Service (GNOME Keyring, KWallet) runs in this session".into()
             }
-            zbus::Error::Address(_) | zbus::Error::InputOutput(_) => {
-                "there is no D-Bus session to ask".into()
-            }
-            other => other.to_string(),
+            zbus::Error::MethodError(..) | zbus::Error::FDO(_) => error.to_string(),
+            _ => "there is no D-Bus session to ask".into(),
         }
     }
 }

@@ -84,7 +84,9 @@ mod tests {
 
     #[test]
     fn ordinary_text_stays() {
-        for text in ["secret_santa list", "lin_api_ docs", "übergh_p ✓ bearer", "To /tmp/remote.git\n"] {
+        for text in
+            ["secret_santa list", "lin_api_ docs", "übergh_p ✓ bearer", "To /tmp/remote.git\n"]
+        {
             assert_eq!(redact(text), text);
         }
     }
