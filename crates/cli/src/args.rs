@@ -1,0 +1,123 @@
+//! The command line: global flags and the list of commands. Each command's own flags are in its
+//! file below `commands`.
+
+use crate::commands::{
+    approvals, approve, audit, completions, create, demo, deny, destroy, doctor, grants, list,
+    prepare, serve, shell, start, status, stop,
+};
+use crate::context::Context;
+use crate::error::Outcome;
+use crate::ui::ColorChoice;
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Coding agents in boxes, with you at the door
+///
+/// A box is an isolated place for an agent to work in. It holds no credential: what needs one,
+/// such as a push, becomes a question that you answer on the desktop or here.
+#[derive(Debug, Parser)]
+#[command(
+    name = "agentbox",
+    version,
+    max_term_width = 100,
+    after_help = "Examples:
+  agentbox create -n fix-login    a box for the project in this folder
+  agentbox shell fix-login        a shell in it
+  agentbox approvals              what boxes ask of you
+  agentbox demo                   see all of it in a minute"
+)]
+pub struct Cli {
+    /// Where AgentBox keeps its state [env: AGENTBOX_HOME; default: ~/.agentbox]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub home: Option<PathBuf>,
+
+    /// When to use colour; auto also honours NO_COLOR
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: ColorChoice,
+
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Create(create::Args),
+    List(list::Args),
+    Shell(shell::Args),
+    Stop(stop::Args),
+    Start(start::Args),
+    Destroy(destroy::Args),
+    Approvals(approvals::Args),
+    Approve(approve::Args),
+    Deny(deny::Args),
+    Grants(grants::Args),
+    Audit(audit::Args),
+    Status(status::Args),
+    Doctor(doctor::Args),
+    Prepare(prepare::Args),
+    Demo(demo::Args),
+    Serve(serve::Args),
+    Completions(completions::Args),
+}
+
+impl Command {
+    pub fn run(self, ctx: &Context) -> Outcome {
+        match self {
+            Command::Create(args) => create::run(ctx, args),
+            Command::List(args) => list::run(ctx, args),
+            Command::Shell(args) => shell::run(ctx, args),
+            Command::Stop(args) => stop::run(ctx, args),
+            Command::Start(args) => start::run(ctx, args),
+            Command::Destroy(args) => destroy::run(ctx, args),
+            Command::Approvals(args) => approvals::run(ctx, args),
+            Command::Approve(args) => approve::run(ctx, args),
+            Command::Deny(args) => deny::run(ctx, args),
+            Command::Grants(args) => grants::run(ctx, args),
+            Command::Audit(args) => audit::run(ctx, args),
+            Command::Status(args) => status::run(ctx, args),
+            Command::Doctor(args) => doctor::run(ctx, args),
+            Command::Prepare(args) => prepare::run(ctx, args),
+            Command::Demo(args) => demo::run(ctx, args),
+            Command::Serve(args) => serve::run(ctx, args),
+            Command::Completions(args) => completions::run(ctx, args),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_flag_is_explained() {
+        fn check(command: &clap::Command) {
+            assert!(command.get_about().is_some(), "{} says nothing", command.get_name());
+            for arg in command.get_arguments() {
+                assert!(arg.get_help().is_some(), "{} {}", command.get_name(), arg.get_id());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
+    }
+
+    #[test]
+    fn help_of_everything() {
+        fn collect(command: &mut clap::Command, path: &str, into: &mut String) {
+            let path = format!("{path} {}", command.get_name());
+            into.push_str(&format!("==={path}\n{}\n", command.render_long_help()));
+            for sub in command.get_subcommands_mut() {
+                collect(sub, &path, into);
+            }
+        }
+        let mut root = Cli::command().term_width(80);
+        let mut text = String::new();
+        collect(&mut root, "", &mut text);
+        insta::assert_snapshot!(text);
+    }
+}

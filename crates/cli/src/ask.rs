@@ -1,0 +1,30 @@
+//! A yes-or-no to the person at the terminal. Everything but a plain yes is a no.
+
+use crate::ui::Ui;
+use std::io::{self, BufRead, Write};
+
+/// Asks on standard error, reads one line. Enter, end of input and anything unclear mean no.
+pub fn yes(ui: &Ui, question: &str) -> bool {
+    let mut stderr = io::stderr().lock();
+    let _ = write!(stderr, "{} [y/N] ", ui.err.bold(question));
+    let _ = stderr.flush();
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).is_ok_and(|_| is_yes(&line))
+}
+
+fn is_yes(line: &str) -> bool {
+    matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn only_a_plain_yes_is_one() {
+        for yes in ["y\n", "Y\n", " yes \n"] {
+            assert!(super::is_yes(yes), "{yes:?}");
+        }
+        for no in ["", "\n", "n\n", "yep\n", "ja\n", "y y\n"] {
+            assert!(!super::is_yes(no), "{no:?}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `agentbox list`: boxes of this project, or all of them.
+
+use crate::context::{Context, current_dir};
+use crate::error::{Exit, Outcome};
+use crate::json;
+use crate::table;
+use crate::ui::Look;
+use protocol::boxes::BoxView;
+use protocol::control::Request;
+use protocol::text::visible;
+use std::path::Path;
+
+/// List boxes
+///
+/// Shows the boxes of the project you are in; all boxes with -g. N is what other commands take as
+/// a short name inside the project.
+#[derive(Debug, clap::Args)]
+#[command(
+    visible_alias = "ls",
+    after_help = "Examples:
+  agentbox list             boxes of the project in this folder
+  agentbox list -g --json   all boxes, for a program"
+)]
+pub struct Args {
+    /// Boxes of all projects
+    #[arg(short, long, visible_short_alias = 'a', visible_alias = "all")]
+    global: bool,
+
+    /// Print JSON
+    #[arg(short, long)]
+    json: bool,
+}
+
+pub fn run(ctx: &Context, args: Args) -> Outcome {
+    let all: Vec<BoxView> = ctx.client()?.call(&Request::Boxes)?;
+    let total = all.len();
+    let shown = if args.global { all } else { of_project(all, current_dir().as_deref()) };
+    if args.json {
+        json::print(&ctx.ui, "boxes", &shown)?;
+    } else if shown.is_empty() {
+        ctx.ui.say(if args.global || total == 0 {
+            "No boxes yet."
+        } else {
+            "No boxes for this folder."
+        });
+        if total > 0 {
+            ctx.ui.hint(&format!("agentbox list -g shows {total} elsewhere"));
+        }
+        ctx.ui.hint("agentbox create makes one for this folder");
+    } else {
+        ctx.ui.out(&render(ctx.ui.out, &shown))?;
+    }
+    Ok(Exit::OK)
+}
+
+/// The boxes of the innermost project around a folder.
+fn of_project(all: Vec<BoxView>, cwd: Option<&Path>) -> Vec<BoxView> {
+    let around = |view: &&BoxView| cwd.is_some_and(|d| d.starts_with(&view.project_root));
+    let roots = all.iter().filter(around).map(|v| v.project_root.clone());
+    let Some(root) = roots.max_by_key(String::len) else {
+        return Vec::new();
+    };
+    all.into_iter().filter(|v| v.project_root == root).collect()
+}
+
+fn render(look: Look, boxes: &[BoxView]) -> String {
+    let rows: Vec<Vec<String>> = boxes
+        .iter()
+        .map(|view| {
+            vec![
+                view.index.to_string(),
+                view.name.to_string(),
+                view.state.as_str().to_owned(),
+                view.branch.as_deref().map_or_else(|| "-".to_owned(), visible),
+                if view.questions == 0 { "-".to_owned() } else { view.questions.to_string() },
+                visible(&view.project),
+            ]
+        })
+        .collect();
+    table::render(look, &["N", "NAME", "STATE", "BRANCH", "QUESTIONS", "PROJECT"], &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples;
+
+    #[test]
+    fn the_table_fits_80_columns() {
+        let text = render(Look::PLAIN, &samples::boxes());
+        assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_folder_means_its_innermost_project() {
+        let names = |cwd: &str| {
+            let found = of_project(samples::boxes(), Some(Path::new(cwd)));
+            found.iter().map(|v| v.name.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(names("/home/ada/shop-api/src"), ["fix-login", "perf"]);
+        assert_eq!(names("/home/ada"), [""; 0]);
+        assert_eq!(names("/home/ada/shop-api-2"), [""; 0]);
+    }
+}

@@ -1,0 +1,133 @@
+//! `agentbox prepare`: the box image, made before the first box needs it.
+//!
+//! Talks to the engine itself, so that it works before any host runs, for example in a setup
+//! script.
+
+use crate::context::Context;
+use crate::error::{CommandError, Exit, Outcome};
+use crate::json;
+use crate::progress::Steps;
+use boxes::{Boxes, Engine, ImageSpec, Watcher, host_certificates};
+use protocol::boxes::{Progress, StepState};
+use serde::Serialize;
+use settings::Settings;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Build the box image
+///
+/// Done by the first `create` as well; doing it now makes that one quick. On a machine that cannot
+/// pull the base image, --import-base takes a root file system as a tar archive instead.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  agentbox prepare
+  agentbox prepare --import-base base.tar   without a registry; see `make base-image`")]
+pub struct Args {
+    /// Import this tar archive as the base image first; - is standard input
+    #[arg(long, value_name = "FILE")]
+    import_base: Option<PathBuf>,
+
+    /// Print the image as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What there is afterwards.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Prepared {
+    image: String,
+    engine: String,
+    /// The base image, when it was imported now.
+    imported: Option<String>,
+}
+
+pub fn run(ctx: &Context, args: Args) -> Outcome {
+    let settings = Settings::load(&ctx.home).map_err(|e| CommandError::usage(e.to_string()))?;
+    let spec = image_spec(&settings)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let prepared = {
+        let steps = Steps::new(&ctx.ui);
+        let watcher = watcher(&steps);
+        runtime.block_on(async {
+            tokio::select! {
+                done = prepare(&settings, &spec, args.import_base.as_deref(), watcher) => done,
+                _ = tokio::signal::ctrl_c() => Err(CommandError::interrupted()),
+            }
+        })
+    };
+    // A read of standard input that nobody will finish must not keep us here.
+    runtime.shutdown_background();
+    let prepared = prepared?;
+    if args.json {
+        json::print(&ctx.ui, "prepared", &prepared)?;
+    } else {
+        ctx.ui.out(&format!("image   {}\nengine  {}\n", prepared.image, prepared.engine))?;
+    }
+    Ok(Exit::OK)
+}
+
+fn image_spec(settings: &Settings) -> Result<ImageSpec, CommandError> {
+    let ctl = host::ctl_binary().ok_or_else(|| {
+        CommandError::failed("agentbox-ctl, the program that goes into every box, was not found")
+            .hint("build it with `make build`, or set AGENTBOX_CTL to its path")
+    })?;
+    Ok(ImageSpec::new(ctl, host_certificates(settings.boxes.extra_cas.as_deref())))
+}
+
+async fn prepare(
+    settings: &Settings,
+    spec: &ImageSpec,
+    base: Option<&Path>,
+    watcher: Watcher,
+) -> Result<Prepared, CommandError> {
+    let engine = Engine::connect(settings.engine.host.as_deref()).await?;
+    let about = engine.profile().to_string();
+    let imported = match base {
+        Some(file) => Some(import(&engine, file, &watcher).await?),
+        None => None,
+    };
+    // An image belongs to nobody: its tag says what is in it.
+    let image = Boxes::new(engine, "shared").ensure_image(spec, watcher).await?;
+    Ok(Prepared { image, engine: about, imported })
+}
+
+async fn import(engine: &Engine, file: &Path, watcher: &Watcher) -> Result<String, CommandError> {
+    let archive = open(file)?;
+    let started = Instant::now();
+    let tell = |state| {
+        watcher.progress(Progress {
+            step: "Import the base image".into(),
+            state,
+            detail: None,
+            fraction: None,
+            elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(0),
+        });
+    };
+    tell(StepState::Running);
+    let imported = engine.import_base(archive).await;
+    tell(if imported.is_ok() { StepState::Done } else { StepState::Failed });
+    Ok(imported?)
+}
+
+fn open(file: &Path) -> Result<tokio::fs::File, CommandError> {
+    let opened = if file == Path::new("-") {
+        std::io::stdin().as_fd().try_clone_to_owned().map(std::fs::File::from)
+    } else {
+        std::fs::File::open(file)
+    };
+    let archive =
+        opened.map_err(|e| CommandError::usage(format!("cannot read {}: {e}", file.display())))?;
+    Ok(tokio::fs::File::from_std(archive))
+}
+
+fn watcher(steps: &Steps) -> Watcher {
+    let events = steps.sender();
+    Arc::new(move |progress: Progress| {
+        if let Some(events) = &events {
+            let _ = events.send(progress);
+        }
+    })
+}

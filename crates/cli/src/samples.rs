@@ -1,0 +1,175 @@
+//! Fixed data for tests of what is printed.
+
+use jiff::Timestamp;
+use protocol::audit::AuditRecord;
+use protocol::boxes::{BoxState, BoxView};
+use protocol::control::{Check, EngineStatus, HostStatus, Level, Notice};
+use protocol::question::{Commit, Grant, Question, Tier};
+
+const NOW_MS: u64 = 1_767_225_600_000;
+
+pub fn now() -> Timestamp {
+    Timestamp::from_millisecond(i64::try_from(NOW_MS).unwrap()).unwrap()
+}
+
+pub fn boxes() -> Vec<BoxView> {
+    vec![
+        one_box("b0000000a", "fix-login", 1, BoxState::Running, "shop-api", 1),
+        one_box("b0000000b", "perf", 2, BoxState::Stopped, "shop-api", 0),
+        one_box("b0000000c", "docs-bot", 1, BoxState::Missing, "docs", 0),
+        BoxView {
+            branch: None,
+            ..one_box(
+                "b0000000d",
+                "a-box-with-a-very-long-name-that-somebody-chose-for-a-reason",
+                2,
+                BoxState::Unknown,
+                "docs",
+                12,
+            )
+        },
+    ]
+}
+
+fn one_box(
+    id: &str,
+    name: &str,
+    index: u32,
+    state: BoxState,
+    project: &str,
+    questions: u32,
+) -> BoxView {
+    BoxView {
+        id: id.parse().unwrap(),
+        name: name.parse().unwrap(),
+        index,
+        project: project.into(),
+        project_root: format!("/home/ada/{project}"),
+        state,
+        branch: Some(format!("agentbox/{name}")),
+        image: "agentbox/box:0123456789ab".into(),
+        created_at: NOW_MS - 3_600_000,
+        questions,
+    }
+}
+
+pub fn questions() -> Vec<Question> {
+    let push = Question {
+        id: "3fa9c1d2000000000000000000000001".parse().unwrap(),
+        box_id: "b0000000a".parse().unwrap(),
+        box_name: "fix-login".parse().unwrap(),
+        project: "shop-api".into(),
+        method: "git.push".into(),
+        tier: Tier::Normal,
+        title: "Push 5 commits to origin/fix-login".into(),
+        target: "github.com/acme/shop-api".into(),
+        commits: vec![
+            commit("9f31c02", "Check token expiry before refresh"),
+            commit("1a77be4", "Add test for clock skew"),
+            commit("c0ffee1", "Log refresh failures"),
+        ],
+        more_commits: 2,
+        summary: Some("5 files, +84 −12".into()),
+        warnings: vec!["changes CI: .github/workflows/ci.yml".into()],
+        argv: ["git", "push", "origin", "refs/agentbox/fix-login:refs/heads/fix-login"]
+            .map(Into::into)
+            .into(),
+        created_at: NOW_MS - 12_000,
+        expires_at: NOW_MS + 888_000,
+        digest: "d1".into(),
+    };
+    let force = Question {
+        id: "77e0aa10000000000000000000000002".parse().unwrap(),
+        box_id: "b0000000c".parse().unwrap(),
+        box_name: "docs-bot".parse().unwrap(),
+        project: "docs".into(),
+        tier: Tier::Irreversible,
+        title: "Delete origin/old draft".into(),
+        target: "git.example.org/docs".into(),
+        commits: vec![],
+        more_commits: 0,
+        summary: None,
+        warnings: vec![],
+        argv: ["git", "push", "origin", ":refs/heads/old draft"].map(Into::into).into(),
+        created_at: NOW_MS - 200_000,
+        digest: "d2".into(),
+        ..push.clone()
+    };
+    vec![push, force]
+}
+
+fn commit(oid: &str, subject: &str) -> Commit {
+    Commit { oid: oid.into(), subject: subject.into() }
+}
+
+pub fn grants() -> Vec<Grant> {
+    vec![Grant {
+        id: "abcdef01000000000000000000000003".parse().unwrap(),
+        box_id: "b0000000a".parse().unwrap(),
+        box_name: "fix-login".parse().unwrap(),
+        method: "git.push".into(),
+        scope: "github.com/acme/shop-api fix-login".into(),
+        sentence: "Let fix-login push to fix-login of github.com/acme/shop-api".into(),
+        created_at: NOW_MS - 60_000,
+        expires_at: NOW_MS + 3_540_000,
+    }]
+}
+
+pub fn audit() -> Vec<AuditRecord> {
+    let record = |seq: u64, ago: u64, id: Option<&str>, kind: &str, summary: &str| AuditRecord {
+        seq,
+        at: NOW_MS - ago * 1000,
+        box_id: id.map(|i| i.parse().unwrap()),
+        kind: kind.into(),
+        summary: summary.into(),
+        data: serde_json::json!({}),
+        hash: format!("{seq:064x}"),
+    };
+    vec![
+        record(1, 90_000, None, "host-started", "A headless host started"),
+        record(2, 3_600, Some("b0000000a"), "box-created", "Created fix-login of shop-api"),
+        record(3, 60, Some("b0000000a"), "asked", "Push 5 commits to origin/fix-login"),
+        record(4, 12, Some("b00000099"), "refused", "push\u{202e} --force"),
+    ]
+}
+
+pub fn checks() -> Vec<Check> {
+    let check = |group: &str, label: &str, level, detail: &str, hint: Option<&str>| Check {
+        group: group.into(),
+        label: label.into(),
+        level,
+        detail: detail.into(),
+        hint: hint.map(Into::into),
+    };
+    vec![
+        check("system", "home", Level::Ok, "/home/ada/.agentbox", None),
+        check("system", "git", Level::Ok, "git 2.39.5", None),
+        check("engine", "engine", Level::Fail, "no engine answered", Some("start Docker")),
+        check("engine", "box image", Level::Info, "not built yet", Some("agentbox prepare")),
+        check("system", "settings", Level::Ok, "readable", None),
+        check("desktop", "notifications", Level::Warn, "no daemon", None),
+    ]
+}
+
+pub fn status() -> HostStatus {
+    HostStatus {
+        version: "0.1.0".into(),
+        proto: protocol::PROTO,
+        pid: 4711,
+        kind: "headless".into(),
+        home: "/home/ada/.agentbox".into(),
+        started_at: NOW_MS - 7_300_000,
+        engine: EngineStatus {
+            reachable: false,
+            detail: "no engine answered at unix:///var/run/docker.sock".into(),
+            hint: Some("start Docker, or set engine.host".into()),
+        },
+        notices: vec![Notice {
+            part: "keyring".into(),
+            message: "no keyring answers".into(),
+            hint: Some("unlock it".into()),
+        }],
+        boxes: 4,
+        questions: 1,
+    }
+}

@@ -1,0 +1,105 @@
+//! Times as people say them.
+
+use jiff::fmt::strtime;
+use jiff::tz::TimeZone;
+use jiff::{Span, SpanRelativeTo, Timestamp};
+use protocol::Millis;
+
+const MINUTE: i64 = 60;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+/// “12 s ago”. A clock that went back says “now”, never a negative age.
+pub fn ago(now: Timestamp, then: Millis) -> String {
+    match seconds_between(then, now) {
+        ..=0 => "now".to_owned(),
+        seconds => format!("{} ago", rough(seconds)),
+    }
+}
+
+/// “in 14 min”, or “now” when the moment has come.
+pub fn until(now: Timestamp, then: Millis) -> String {
+    match -seconds_between(then, now) {
+        ..=0 => "now".to_owned(),
+        seconds => format!("in {}", rough(seconds)),
+    }
+}
+
+/// One unit, rounded down.
+pub fn rough(seconds: i64) -> String {
+    match seconds {
+        ..MINUTE => format!("{} s", seconds.max(0)),
+        MINUTE..HOUR => format!("{} min", seconds / MINUTE),
+        HOUR..DAY => format!("{} h", seconds / HOUR),
+        _ if seconds / DAY == 1 => "1 day".to_owned(),
+        _ => format!("{} days", seconds / DAY),
+    }
+}
+
+/// How long a step took: “0.4 s”, “12.3 s”, “2 min 5 s”.
+pub fn took(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0..60 => format!("{seconds}.{} s", ms % 1000 / 100),
+        _ => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// The moment itself, in the person's time zone.
+pub fn exact(then: Millis, zone: TimeZone) -> String {
+    let zoned = timestamp(then).to_zoned(zone);
+    strtime::format("%Y-%m-%d %H:%M:%S", &zoned).unwrap_or_else(|_| then.to_string())
+}
+
+/// `30m`, `1h`, `2d`: a time to remember an answer for, in seconds.
+pub fn parse_duration(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not a length of time such as 30m, 1h or 2d");
+    let span: Span = text.parse().map_err(|_| wrong())?;
+    let length =
+        span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?.as_secs();
+    u64::try_from(length).ok().filter(|s| *s > 0).ok_or_else(wrong)
+}
+
+fn timestamp(at: Millis) -> Timestamp {
+    i64::try_from(at).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or_default()
+}
+
+fn seconds_between(from: Millis, to: Timestamp) -> i64 {
+    to.duration_since(timestamp(from)).as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_rough_and_never_negative() {
+        let now = Timestamp::from_second(1_000_000).unwrap();
+        let at = |seconds_ago: i64| u64::try_from((1_000_000 - seconds_ago) * 1000).unwrap();
+        let said: Vec<_> = [-5, 0, 12, 180, 7300, 90_000, 500_000].map(|s| ago(now, at(s))).into();
+        let wanted = ["now", "now", "12 s ago", "3 min ago", "2 h ago", "1 day ago", "5 days ago"];
+        assert_eq!(said, wanted);
+        assert_eq!(until(now, at(-840)), "in 14 min");
+        assert_eq!(until(now, at(1)), "now");
+    }
+
+    #[test]
+    fn lengths_of_time_are_read() {
+        assert_eq!(parse_duration("30m"), Ok(1800));
+        assert_eq!(parse_duration("1h"), Ok(3600));
+        assert_eq!(parse_duration("2d"), Ok(172_800));
+        for bad in ["", "0m", "-1h", "soon", "1", "1mo"] {
+            assert!(parse_duration(bad).is_err(), "{bad:?} was taken");
+        }
+    }
+
+    #[test]
+    fn steps_say_how_long_they_took() {
+        assert_eq!([420, 12_345, 125_000].map(took), ["0.4 s", "12.3 s", "2 min 5 s"]);
+    }
+
+    #[test]
+    fn exact_times_are_in_the_given_zone() {
+        assert_eq!(exact(0, TimeZone::UTC), "1970-01-01 00:00:00");
+    }
+}

@@ -1,0 +1,11 @@
+//! The real program against a scripted host: what it asks, what it prints, how it ends.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod answers;
+mod boxes;
+mod demo;
+mod errors;
+mod launch;
+mod prepare;
+mod shell;
+mod support;
