@@ -1,0 +1,5 @@
+//! Bakes the app's configuration and the window's permissions into the binary.
+
+fn main() {
+    tauri_build::build();
+}

@@ -1,0 +1,89 @@
+//! Does what a person chose in the tray. Decides nothing: the host checks every answer.
+
+use crate::menu::Action;
+use crate::notifications::Notifier;
+use crate::page::Page;
+use host::Api;
+use protocol::control::{ControlError, ErrorCode, Target};
+use protocol::question::{Surface, Verdict};
+use protocol::{BoxId, QuestionId};
+
+#[derive(Clone)]
+pub struct Actions {
+    api: Api,
+    notifier: Notifier,
+}
+
+impl Actions {
+    pub fn new(api: Api, notifier: Notifier) -> Self {
+        Self { api, notifier }
+    }
+
+    /// Never blocks: what takes time goes on by itself and reports a failure as a notification.
+    pub fn perform(&self, action: Action) {
+        match action {
+            Action::ShowQuestions => self.open(&Page::Inbox),
+            Action::AllowOnce { id, digest } => self.answer(&id, &digest, Verdict::AllowOnce),
+            Action::Deny { id, digest } => self.answer(&id, &digest, Verdict::Deny),
+            Action::OpenBox(id) => self.open(&Page::Box(id)),
+            Action::StartBox(id) => self.start_box(id),
+            Action::StopBox(id) => self.stop_box(id),
+            Action::OpenWindow => self.open_front(),
+            Action::Quit => self.api.request_stop(),
+        }
+    }
+
+    /// The window where there is something to do.
+    pub fn open_front(&self) {
+        let asked = !self.api.questions().is_empty();
+        self.open(if asked { &Page::Inbox } else { &Page::Boxes });
+    }
+
+    fn open(&self, page: &Page) {
+        if let Err(e) = self.api.show_window(&page.to_string()) {
+            self.failed("The AgentBox window could not be opened", &e);
+        }
+    }
+
+    fn answer(&self, id: &QuestionId, digest: &str, verdict: Verdict) {
+        match self.api.answer(id, digest, verdict, Surface::Tray) {
+            Ok(()) => {}
+            // Answered elsewhere while the menu was open: nothing is left to say.
+            Err(e) if e.code == ErrorCode::NotPending => tracing::info!("{e}"),
+            Err(e) => self.failed("The answer was not taken", &e),
+        }
+    }
+
+    fn start_box(&self, id: BoxId) {
+        let this = self.clone();
+        tauri::async_runtime::spawn(async move {
+            if let Err(e) = this.api.start_box(Target::id(&id)).await {
+                this.failed(&format!("{} could not be started", this.name(&id).await), &e);
+            }
+        });
+    }
+
+    fn stop_box(&self, id: BoxId) {
+        let this = self.clone();
+        tauri::async_runtime::spawn(async move {
+            if let Err(e) = this.api.stop_box(Target::id(&id)).await {
+                this.failed(&format!("{} could not be stopped", this.name(&id).await), &e);
+            }
+        });
+    }
+
+    async fn name(&self, id: &BoxId) -> String {
+        let boxes = self.api.boxes().await;
+        boxes.iter().find(|b| b.id == *id).map_or_else(|| id.to_string(), |b| b.name.to_string())
+    }
+
+    fn failed(&self, what: &str, error: &ControlError) {
+        tracing::warn!("{what}: {error}");
+        let mut reason = error.message.clone();
+        for hint in &error.hints {
+            reason.push('\n');
+            reason.push_str(hint);
+        }
+        self.notifier.tell(what, &reason);
+    }
+}

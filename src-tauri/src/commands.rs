@@ -1,0 +1,128 @@
+//! What the page may ask for. Everything goes on to the host over the control socket; nothing is
+//! decided here, and what a page has no business with is refused before it gets there.
+
+use crate::page::Page;
+use crate::subscription::{EVENT, Subscription};
+use host::client::{Client, ClientError, Incoming};
+use protocol::control::{ControlError, ErrorCode, Request};
+use protocol::question::Surface;
+use serde_json::Value;
+use tauri::{AppHandle, Emitter, Runtime, State};
+
+/// Sends one request to the host and gives its reply; progress on the way arrives as events.
+#[tauri::command]
+pub async fn call<R: Runtime>(
+    app: AppHandle<R>,
+    client: State<'_, Client>,
+    request: Value,
+) -> Result<Value, ControlError> {
+    let request = permitted(request)?;
+    let client = client.inner().clone();
+    let reply = tauri::async_runtime::spawn_blocking(move || {
+        client.open(&request)?.finish::<Value>(|incoming| {
+            if let Incoming::Event(event) = incoming {
+                let _ = app.emit(EVENT, event);
+            }
+        })
+    });
+    match reply.await {
+        Ok(reply) => reply.map_err(to_control),
+        Err(e) => Err(ControlError::new(ErrorCode::Failed, format!("The call ended early: {e}."))),
+    }
+}
+
+/// Lets the host's events flow to the page; called again, they start anew with a snapshot.
+#[tauri::command]
+pub fn subscribe<R: Runtime>(app: AppHandle<R>, subscription: State<'_, Subscription>) {
+    subscription.begin(app);
+}
+
+/// Where the window was asked to open.
+#[tauri::command]
+pub fn initial_page(page: State<'_, Page>) -> String {
+    page.to_string()
+}
+
+/// The request, when a window may make it. An answer from here is always one given in the window.
+fn permitted(request: Value) -> Result<Request, ControlError> {
+    let request = serde_json::from_value(request).map_err(|e| {
+        ControlError::new(ErrorCode::Usage, format!("The window asked for something unknown: {e}."))
+    })?;
+    match request {
+        Request::Answer { id, digest, verdict, surface: _ } => {
+            Ok(Request::Answer { id, digest, verdict, surface: Surface::Window })
+        }
+        Request::Status
+        | Request::Doctor
+        | Request::Boxes
+        | Request::CreateBox(_)
+        | Request::StartBox { .. }
+        | Request::StopBox { .. }
+        | Request::WhatIfDestroyed { .. }
+        | Request::DestroyBox { .. }
+        | Request::Questions
+        | Request::Audit { .. }
+        | Request::AuditVerify
+        | Request::Grants
+        | Request::RevokeGrant { .. } => Ok(request),
+        Request::Exec(_)
+        | Request::Subscribe
+        | Request::ShowWindow { .. }
+        | Request::HandOver
+        | Request::Stop => {
+            Err(ControlError::new(ErrorCode::Usage, "The window may not ask for this."))
+        }
+    }
+}
+
+fn to_control(error: ClientError) -> ControlError {
+    match error {
+        ClientError::Host(e) => e,
+        ClientError::NotRunning(_) => ControlError::new(ErrorCode::Failed, error.to_string())
+            .hint("Start it with: agentbox-desktop"),
+        ClientError::Broken(_) => ControlError::new(ErrorCode::Failed, format!("{error}.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_window_looks_and_acts() {
+        for request in [
+            json!({"method": "status"}),
+            json!({"method": "boxes"}),
+            json!({"method": "stopBox", "params": {"target": {"query": "a", "cwd": null}}}),
+            json!({"method": "audit", "params": {"target": null, "limit": 10}}),
+        ] {
+            assert!(permitted(request.clone()).is_ok(), "{request} was refused");
+        }
+    }
+
+    #[test]
+    fn a_window_runs_nothing_and_ends_nothing() {
+        for request in [
+            json!({"method": "exec", "params": {"target": {"query": "a", "cwd": null},
+                "argv": ["sh"], "tty": false, "cols": 80, "rows": 24}}),
+            json!({"method": "subscribe"}),
+            json!({"method": "showWindow", "params": {"page": "inbox"}}),
+            json!({"method": "handOver"}),
+            json!({"method": "stop"}),
+            json!({"method": "rm -rf"}),
+            json!(null),
+        ] {
+            let refused = permitted(request.clone()).unwrap_err();
+            assert_eq!(refused.code, ErrorCode::Usage, "{request} was taken");
+        }
+    }
+
+    #[test]
+    fn an_answer_cannot_claim_another_surface() {
+        let request = json!({"method": "answer", "params": {
+            "id": "0".repeat(32), "digest": "d", "verdict": {"kind": "allowOnce"}, "surface": "cli"}});
+        let taken = permitted(request).unwrap();
+        assert!(matches!(taken, Request::Answer { surface: Surface::Window, .. }));
+    }
+}

@@ -1,0 +1,82 @@
+//! When `Allow once` can be pressed: not before a person could have read the question.
+//!
+//! Two conditions. The dialog has been on screen for a moment, so that a click or key on its way
+//! to another window is not an answer. And where the question does not fit, its end was scrolled
+//! into view. The broker holds the first one again by itself.
+
+use super::layout::Layout;
+use gtk::glib;
+use gtk::prelude::*;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+const GRACE: Duration = Duration::from_millis(350);
+/// Rounding of sizes must not hide the end for ever.
+const SLACK: f64 = 2.0;
+const SCROLL: &str = "Scroll to the end to allow";
+
+/// Keeps the button insensitive until both conditions hold.
+pub fn guard(layout: &Layout) {
+    let gate = Rc::new(Gate {
+        on_screen_long_enough: Cell::new(false),
+        read: Cell::new(false),
+        allow: layout.allow.downgrade(),
+        hint: layout.hint.downgrade(),
+    });
+    layout.allow.set_sensitive(false);
+    let scrolled = layout.scroller.vadjustment();
+    let of_timer = (gate.clone(), scrolled.downgrade());
+    layout.dialog.connect_map(move |_| {
+        let (gate, scrolled) = of_timer.clone();
+        glib::timeout_add_local_once(GRACE, move || {
+            gate.on_screen_long_enough.set(true);
+            if let Some(scrolled) = scrolled.upgrade() {
+                gate.look(&scrolled);
+            }
+        });
+    });
+    let of_scroll = gate.clone();
+    scrolled.connect_value_changed(move |scrolled| of_scroll.look(scrolled));
+    scrolled.connect_changed(move |scrolled| gate.look(scrolled));
+}
+
+struct Gate {
+    on_screen_long_enough: Cell<bool>,
+    /// The end of the question has been in view.
+    read: Cell<bool>,
+    allow: glib::WeakRef<gtk::Widget>,
+    hint: glib::WeakRef<gtk::Label>,
+}
+
+impl Gate {
+    fn look(&self, scrolled: &gtk::Adjustment) {
+        // Before it is drawn an area of no height seems to show its end.
+        if !self.on_screen_long_enough.get() || scrolled.page_size() < 1.0 {
+            return;
+        }
+        if at_end(scrolled.value(), scrolled.page_size(), scrolled.upper()) {
+            self.read.set(true);
+        }
+        let (Some(allow), Some(hint)) = (self.allow.upgrade(), self.hint.upgrade()) else { return };
+        allow.set_sensitive(self.read.get());
+        hint.set_text(if self.read.get() { "" } else { SCROLL });
+    }
+}
+
+fn at_end(value: f64, page: f64, upper: f64) -> bool {
+    value + page >= upper - SLACK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_in_view_or_not() {
+        assert!(at_end(0.0, 300.0, 300.0), "all of it fits");
+        assert!(!at_end(0.0, 300.0, 900.0));
+        assert!(!at_end(500.0, 300.0, 900.0));
+        assert!(at_end(599.5, 300.0, 900.0));
+    }
+}

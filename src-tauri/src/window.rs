@@ -1,0 +1,58 @@
+//! The window process: one webview, a client of the control socket, never a host.
+//!
+//! Closing the window ends the process. The page can reach nothing but the commands in
+//! [`crate::commands`]: it loads only what is embedded, opens no other page and no other window.
+
+use crate::page::Page;
+use crate::subscription::Subscription;
+use crate::{Failure, commands, display, logging, tray_app};
+use host::client::Client;
+use tauri::webview::NewWindowResponse;
+use tauri::{App, Manager, Runtime, WebviewUrl, WebviewWindowBuilder};
+
+/// The only window's label; the capabilities name it too.
+pub const LABEL: &str = "main";
+
+pub fn run(page: Page) -> Result<(), Failure> {
+    display::require()?;
+    let home = tray_app::home()?;
+    logging::start(&home, "window.log");
+    let runtime = tray_app::runtime()?;
+    tauri::async_runtime::set(runtime.handle().clone());
+    let client = Client::new(&home);
+    let app = tauri::Builder::default()
+        .manage(page)
+        .manage(Subscription::new(client.clone()))
+        .manage(client)
+        .invoke_handler(tauri::generate_handler![
+            commands::call,
+            commands::subscribe,
+            commands::initial_page
+        ])
+        .setup(|app| Ok(open(app)?))
+        .build(crate::context())
+        .map_err(|e| Failure::new(format!("the window cannot be opened: {e}.")))?;
+    app.run(|_, _| {});
+    Ok(())
+}
+
+fn open(app: &App) -> tauri::Result<()> {
+    WebviewWindowBuilder::new(app, LABEL, WebviewUrl::App("index.html".into()))
+        .title("AgentBox")
+        .inner_size(980.0, 680.0)
+        .min_inner_size(640.0, 420.0)
+        .on_navigation(|url| url.scheme() == "tauri")
+        .on_new_window(|_, _| NewWindowResponse::Deny)
+        .build()?;
+    Ok(())
+}
+
+/// Puts the window before the person, wherever it was.
+pub fn come_to_front<R: Runtime>(app: &impl Manager<R>) {
+    let Some(window) = app.get_webview_window(LABEL) else { return };
+    for done in [window.unminimize(), window.show(), window.set_focus()] {
+        if let Err(e) = done {
+            tracing::warn!("the window cannot be brought to the front: {e}");
+        }
+    }
+}
