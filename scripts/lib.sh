@@ -1,0 +1,250 @@
+# shellcheck shell=bash
+# What the scripts share. Sourced, never run.
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$ROOT"
+
+# ---- talking: people read stderr, programs read stdout
+
+say() { printf '%s\n' "$*" >&2; }
+hint() { printf 'hint: %s\n' "$*" >&2; }
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+# ---- who and where we are
+
+is_linux() { [ "$(uname -s)" = Linux ]; }
+is_root() { [ "$(id -u)" = 0 ]; }
+
+as_root() {
+  if is_root; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "this needs root, and there is no sudo: $*"
+  fi
+}
+
+# await SECONDS COMMAND…: polls until the command succeeds.
+await() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    [ "$SECONDS" -lt "$end" ] || return 1
+    sleep 0.2
+  done
+}
+
+# ---- the container engine
+# Asked with Node because it is the one program that is sure to be there and can speak HTTP over a
+# Unix socket; the engine's own command line may be missing.
+
+engine_candidates() {
+  if [ -n "${DOCKER_HOST:-}" ]; then
+    echo "$DOCKER_HOST"
+    return
+  fi
+  local socket
+  for socket in /var/run/docker.sock "$HOME/.docker/run/docker.sock" "$HOME/.orbstack/run/docker.sock" \
+    "$HOME/.colima/default/docker.sock" "${XDG_RUNTIME_DIR:-/nonexistent}/docker.sock"; do
+    [ ! -S "$socket" ] || echo "unix://$socket"
+  done
+}
+
+# engine_pings ENDPOINT
+engine_pings() {
+  node -e '
+    const url = new URL(process.argv[1]);
+    const where = url.protocol === "unix:" ? { socketPath: url.pathname }
+      : { host: url.hostname, port: url.port || 2375 };
+    const call = require("http").get({ ...where, path: "/_ping", timeout: 5000 },
+      (answer) => process.exit(answer.statusCode === 200 ? 0 : 1));
+    call.on("timeout", () => process.exit(1)).on("error", () => process.exit(1));
+  ' "$1"
+}
+
+# Prints the endpoint of the first engine that answers.
+engine_host() {
+  local host
+  while read -r host; do
+    if engine_pings "$host"; then
+      echo "$host"
+      return
+    fi
+  done < <(engine_candidates)
+  return 1
+}
+
+# The engine runs, but not for us.
+engine_is_locked() { is_linux && [ -S /var/run/docker.sock ] && [ ! -w /var/run/docker.sock ]; }
+
+say_how_to_join() {
+  say "The engine runs, but $(id -un) may not use it."
+  hint "join its group (this is as much power as root has), log in again, and repeat:"
+  hint "  sudo usermod -aG $(stat -Lc %G /var/run/docker.sock) $(id -un)"
+}
+
+# start_dockerd LOG ARG…: detached, so that it outlives this shell and holds none of its files.
+start_dockerd() {
+  local log=$1
+  shift
+  # shellcheck disable=SC2016 # the inner shell expands these
+  as_root sh -c 'log=$1; shift; exec setsid dockerd "$@" >>"$log" 2>&1' sh "$log" "$@" \
+    </dev/null >/dev/null 2>&1 9>&- &
+}
+
+# A private engine for tests: its own bridge, data and socket, so that it never disturbs another one.
+# The data stays between runs, because the layers of the box image are in it.
+TEST_ENGINE_RUN=/run/agentbox-test
+TEST_ENGINE_DATA=/var/lib/agentbox-test
+TEST_ENGINE_BRIDGE=agentbox-test0
+TEST_ENGINE_HOST=unix://$TEST_ENGINE_RUN/docker.sock
+
+# The group that may use the socket.
+engine_group() {
+  is_root || { id -gn; return; }
+  getent group docker >/dev/null || groupadd --system docker
+  echo docker
+}
+
+start_test_engine() {
+  local group=$1
+  stop_test_engine # what a killed run left behind
+  as_root mkdir -p "$TEST_ENGINE_RUN" "$TEST_ENGINE_DATA"
+  as_root rm -f "$TEST_ENGINE_DATA/dockerd.log"
+  as_root ip link add name "$TEST_ENGINE_BRIDGE" type bridge
+  as_root ip addr add 10.213.0.1/24 dev "$TEST_ENGINE_BRIDGE"
+  as_root ip link set "$TEST_ENGINE_BRIDGE" up
+  start_dockerd "$TEST_ENGINE_DATA/dockerd.log" --host "$TEST_ENGINE_HOST" --group "$group" \
+    --bridge "$TEST_ENGINE_BRIDGE" --default-address-pool base=10.214.0.0/16,size=24 \
+    --data-root "$TEST_ENGINE_DATA/data" --exec-root "$TEST_ENGINE_RUN/exec" \
+    --pidfile "$TEST_ENGINE_RUN/docker.pid"
+  await 60 engine_pings "$TEST_ENGINE_HOST" || {
+    as_root tail -n 30 "$TEST_ENGINE_DATA/dockerd.log" >&2
+    die "the engine for the tests did not start; its log is $TEST_ENGINE_DATA/dockerd.log"
+  }
+}
+
+# By pid file: nobody else's engine has this one.
+test_engine_pid() {
+  local pid
+  pid=$(cat "$TEST_ENGINE_RUN/docker.pid" 2>/dev/null) && runs "$pid" &&
+    [ "$(cat "/proc/$pid/comm")" = dockerd ] && echo "$pid"
+}
+
+# Not gone, and not merely waiting to be collected by its parent.
+runs() { grep -q '^State:[[:space:]]*[^ZX]' "/proc/$1/status" 2>/dev/null; }
+ended() { ! runs "$1"; }
+
+stop_test_engine() {
+  local pid bridge
+  [ -d "$TEST_ENGINE_RUN" ] || return 0
+  if pid=$(test_engine_pid); then
+    as_root kill "$pid"
+    await 60 ended "$pid" || as_root kill -9 "$pid"
+  fi
+  as_root rm -rf "$TEST_ENGINE_RUN"
+  # An engine leaves bridges and firewall rules in the kernel. All of ours are in two address ranges.
+  ip -o -4 addr show | awk '$4 ~ /^10\.21[34]\./ { print $2 }' | sort -u | while read -r bridge; do
+    remove_firewall_rules "$bridge"
+    as_root ip link delete "$bridge"
+  done
+}
+
+remove_firewall_rules() {
+  local table rule
+  for table in nat filter; do
+    as_root iptables -t "$table" -S | { grep -wF -e "$1" || true; } | sed -n 's/^-A/-D/p' | while read -r rule; do
+      # shellcheck disable=SC2086 # a rule is a list of words
+      as_root iptables -t "$table" $rule
+    done
+  done
+}
+
+# ensure_image AGENTBOX…: builds the box image with the given command line of `agentbox`. Exit code 3
+# means that its base can be had from nowhere; then the base is made here.
+ensure_image() {
+  local rc=0 base
+  "$@" prepare || rc=$?
+  [ "$rc" = 3 ] || return "$rc"
+  say "The base of the box image cannot be pulled; making it from Debian packages."
+  base=$("$ROOT/scripts/base-image")
+  "$@" prepare --import-base - <"$base"
+  "$@" prepare
+}
+
+# ---- running things as a person without privileges
+# Tests start here, not as root: what works for root only would look fine otherwise.
+
+TEST_USER=agentbox-test
+
+# The user tests run as: ourselves, or a system user when we are root.
+tester() { if is_root; then echo "$TEST_USER"; else id -un; fi; }
+
+# ensure_tester ENGINE: makes the user, and lets it use the engine's socket.
+ensure_tester() {
+  is_root || return 0
+  local uid=4242
+  if ! getent passwd "$TEST_USER" >/dev/null; then
+    while getent passwd "$uid" >/dev/null; do uid=$((uid + 1)); done
+    say "Adding the system user $TEST_USER ($uid), as which the tests run."
+    useradd --system --key SYS_UID_MAX=60000 --uid "$uid" --user-group --no-create-home --home-dir /nonexistent \
+      --shell /usr/sbin/nologin "$TEST_USER"
+  fi
+  local socket=${1#unix://} group
+  [ -S "$socket" ] || return 0
+  group=$(stat -Lc %G "$socket")
+  case $group in
+    root | UNKNOWN) die "$socket belongs to the group $group; give it to the group docker, so that $TEST_USER may use it" ;;
+  esac
+  id -nG "$TEST_USER" | grep -qwF -e "$group" || usermod -aG "$group" "$TEST_USER"
+}
+
+# as_tester NAME=VALUE… COMMAND…: with a clean environment, as the user of the tests.
+as_tester() {
+  local clean=(env -i "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" LC_ALL=C.UTF-8
+    RUST_BACKTRACE=1)
+  local name
+  for name in DOCKER_HOST SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS http_proxy https_proxy no_proxy \
+    HTTP_PROXY HTTPS_PROXY NO_PROXY; do
+    [ -z "${!name:-}" ] || clean+=("$name=${!name}")
+  done
+  if is_root; then
+    setpriv --reuid "$TEST_USER" --regid "$TEST_USER" --init-groups "${clean[@]}" "$@"
+  else
+    "${clean[@]}" "$@"
+  fi
+}
+
+# A folder every user can enter, with the programs in it; a clone may lie where only its owner gets in.
+# make_stage PROFILE_DIR: prints the folder. `home` and `artifacts` in it belong to the tester.
+make_stage() {
+  local from=$1 stage
+  [ -x "$from/agentbox-desktop" ] || die "there are no programs in $from; run scripts/build"
+  stage=$(mktemp -d /tmp/agentbox-e2e.XXXXXX)
+  chmod 755 "$stage"
+  install -m 755 "$from/agentbox" "$from/agentbox-desktop" "$stage/"
+  install -D -m 755 "$from/box/agentbox-ctl" "$stage/box/agentbox-ctl"
+  install -d -m 700 "$stage/home"
+  install -d -m 755 "$stage/artifacts"
+  ! is_root || chown "$TEST_USER:" "$stage/home" "$stage/artifacts"
+  # The folder for display sockets must be root's; a server started without privileges cannot make it so.
+  [ -d /tmp/.X11-unix ] || as_root install -d -m 1777 /tmp/.X11-unix
+  echo "$stage"
+}
+
+# Ends what runs from a stage and removes it.
+remove_stage() {
+  local exe pids=()
+  for exe in /proc/[0-9]*/exe; do
+    case $(readlink "$exe" 2>/dev/null) in
+      "$1"/*) pids+=("$(echo "$exe" | cut -d/ -f3)") ;;
+    esac
+  done
+  [ ${#pids[@]} = 0 ] || kill -9 "${pids[@]}" 2>/dev/null || true
+  as_root rm -rf "$1"
+}
