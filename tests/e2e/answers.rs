@@ -1,0 +1,255 @@
+//! A push in a box becomes a question; whoever answers first, wherever, decides.
+
+use crate::world::{APP, AT_ONCE, SOON, World};
+use agentbox_e2e::screen;
+use agentbox_e2e::wait::{eventually, eventually_or};
+use agentbox_e2e::webdriver::Browser;
+use std::time::Duration;
+
+const BRANCH: &str = "agentbox/fix-login";
+const SUBJECT: &str = "Check token expiry before refresh";
+
+/// A box with a commit that is about to be pushed.
+fn about_to_push() -> (World, String) {
+    let world = World::desktop();
+    world.create("fix-login");
+    let oid = world.commit("fix-login", SUBJECT);
+    (world, oid)
+}
+
+/// Waits until every native surface shows the question.
+#[track_caller]
+fn shown_everywhere(world: &World) {
+    eventually_or(SOON, "the dialog", || {
+        let windows = world.screen().windows(APP);
+        if windows.iter().any(|w| w.contains("fix-login asks")) {
+            Ok(())
+        } else {
+            Err(format!("{windows:?}{}", world.host_log()))
+        }
+    });
+    world.notifications().wait_for("fix-login asks", SOON);
+    let tray = world.tray();
+    eventually(SOON, "the question in the tray menu", || {
+        tray.menu().iter().any(|e| e.label.starts_with("fix-login asks")).then_some(())
+    });
+}
+
+/// The answer is in: nothing may still ask, anywhere, a second later.
+#[track_caller]
+fn gone_everywhere(world: &World) {
+    let (screen, tray, notifications) = (world.screen(), world.tray(), world.notifications());
+    std::thread::scope(|all| {
+        all.spawn(|| screen.gone(APP, "fix-login asks", AT_ONCE));
+        all.spawn(|| {
+            eventually(AT_ONCE, "the notification going away", || {
+                notifications
+                    .shown()
+                    .iter()
+                    .all(|n| !n.summary.contains("fix-login asks"))
+                    .then_some(())
+            });
+        });
+        all.spawn(|| {
+            eventually(AT_ONCE, "the tray menu without the question", || {
+                tray.menu().iter().all(|e| !e.label.contains("asks")).then_some(())
+            });
+        });
+        all.spawn(|| {
+            eventually(AT_ONCE, "no open approval", || world.questions().is_empty().then_some(()))
+        });
+    });
+}
+
+fn records(world: &World) -> Vec<String> {
+    world.audit_kinds("fix-login")
+}
+
+#[test]
+fn allow_on_the_native_dialog_pushes() {
+    let (world, oid) = about_to_push();
+    let push = world.push("fix-login");
+    shown_everywhere(&world);
+    let texts = world.screen().texts(APP, "fix-login asks").join("\n");
+    for wanted in [
+        "Push 1 commit to origin/agentbox/fix-login",
+        SUBJECT,
+        "git push -- origin refs/agentbox/agentbox/fix-login:refs/heads/agentbox/fix-login",
+    ] {
+        assert!(texts.contains(wanted), "the dialog does not show {wanted:?}:\n{texts}");
+    }
+    screen::shoot(world.session(), "question");
+    world.screen().press(APP, "fix-login asks", "Allow once", SOON);
+    gone_everywhere(&world);
+    let ended = push.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert_eq!(world.at_remote(BRANCH), Some(oid));
+    assert_eq!(records(&world), ["box-created", "asked", "answered", "executed"]);
+}
+
+#[test]
+fn deny_on_the_native_dialog_changes_nothing() {
+    let (world, _) = about_to_push();
+    let push = world.push("fix-login");
+    shown_everywhere(&world);
+    world.screen().press(APP, "fix-login asks", "Deny", SOON);
+    gone_everywhere(&world);
+    let ended = push.end();
+    assert_eq!(ended.code, Some(10), "{}", ended.err);
+    assert!(ended.err.contains("denied by user"), "{}", ended.err);
+    assert_eq!(world.at_remote(BRANCH), None);
+}
+
+#[test]
+fn keys_can_deny_but_never_allow_by_accident() {
+    for key in ["Return", "space", "Escape"] {
+        let (world, _) = about_to_push();
+        let push = world.push("fix-login");
+        shown_everywhere(&world);
+        let found = world
+            .session()
+            .command("xdotool")
+            .args(["search", "--name", "fix-login asks"])
+            .output()
+            .unwrap();
+        let window = String::from_utf8(found.stdout)
+            .unwrap()
+            .lines()
+            .next()
+            .expect("the dialog's window")
+            .to_owned();
+        let mut keys = world.session().command("xdotool");
+        keys.args(["windowactivate", "--sync", &window, "key", "--window", &window, key]);
+        assert!(keys.status().unwrap().success());
+        let ended = push.end();
+        assert_eq!(ended.code, Some(10), "{key}: {}", ended.err);
+        assert_eq!(world.at_remote(BRANCH), None, "{key} pushed");
+    }
+}
+
+#[test]
+fn allow_on_the_notification_pushes() {
+    let (world, oid) = about_to_push();
+    let push = world.push("fix-login");
+    shown_everywhere(&world);
+    let toast = world.notifications().wait_for("fix-login asks", SOON);
+    assert!(toast.body.contains("Push 1 commit to origin/agentbox/fix-login"), "{}", toast.body);
+    world.notifications().press(toast.id, "Allow once", SOON);
+    gone_everywhere(&world);
+    let ended = push.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert_eq!(world.at_remote(BRANCH), Some(oid));
+}
+
+#[test]
+fn allow_in_the_window_pushes() {
+    let (world, oid) = about_to_push();
+    let browser = Browser::open(
+        world.session(),
+        &world.program("agentbox-desktop"),
+        &["--window", "--page", "inbox"],
+    );
+    let push = world.push("fix-login");
+    shown_everywhere(&world);
+    let id = world.question_of("fix-login")["id"].as_str().unwrap().to_owned();
+    let allow = format!("[data-testid='allow-{id}'][aria-disabled='false']");
+    let button = browser.find(&allow, SOON);
+    let card = browser.find(&format!("[data-testid='question-{id}']"), SOON);
+    assert!(browser.text(&card).contains(SUBJECT));
+    browser.shoot("window-inbox");
+    browser.click(&button);
+    gone_everywhere(&world);
+    let ended = push.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert_eq!(world.at_remote(BRANCH), Some(oid));
+}
+
+#[test]
+fn an_answer_elsewhere_leaves_the_window_at_once() {
+    let (world, _) = about_to_push();
+    let browser = Browser::open(
+        world.session(),
+        &world.program("agentbox-desktop"),
+        &["--window", "--page", "inbox"],
+    );
+    let push = world.push("fix-login");
+    let id = world.question_of("fix-login")["id"].as_str().unwrap().to_owned();
+    let allow = format!("[data-testid='allow-{id}']");
+    browser.find(&allow, SOON);
+    world.ok(&["deny", &id[..8]]);
+    eventually(AT_ONCE, "the buttons leaving the window", || {
+        browser.find_all(&allow).is_empty().then_some(())
+    });
+    assert_eq!(push.end().code, Some(10));
+}
+
+#[test]
+fn allow_in_the_tray_menu_pushes() {
+    let (world, oid) = about_to_push();
+    let push = world.push("fix-login");
+    shown_everywhere(&world);
+    // A menu opened at once is still within the grace; people are slower.
+    eventually(SOON, "the tray's answer being taken", || {
+        let tray = world.tray();
+        let menu = tray.menu();
+        let Some(question) = menu.iter().find(|e| e.label.starts_with("fix-login asks")) else {
+            return Some(());
+        };
+        tray.click(&[&question.label, "Allow once"], Duration::from_secs(2));
+        world.questions().is_empty().then_some(())
+    });
+    gone_everywhere(&world);
+    let ended = push.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert_eq!(world.at_remote(BRANCH), Some(oid));
+    let answered = world.json(&["audit", "fix-login"]);
+    assert!(answered.to_string().contains("allowed (tray)"), "{answered}");
+}
+
+#[test]
+fn allow_on_the_command_line_pushes() {
+    let (world, oid) = about_to_push();
+    let push = world.push("fix-login");
+    shown_everywhere(&world);
+    let listed = world.ok(&["approvals"]);
+    assert!(listed.contains(SUBJECT), "{listed}");
+    world.ok(&["approve", "fix-login"]);
+    gone_everywhere(&world);
+    let ended = push.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert_eq!(world.at_remote(BRANCH), Some(oid));
+}
+
+#[test]
+fn a_command_that_is_interrupted_takes_its_question_with_it() {
+    let (world, _) = about_to_push();
+    // The box's own process is ended, as an agent's would be.
+    let push = world.push("fix-login");
+    shown_everywhere(&world);
+    let id = world.question_of("fix-login")["id"].as_str().unwrap().to_owned();
+    world.box_ok("fix-login", "pkill -INT -f 'git push' || pkill -INT git");
+    eventually(SOON, "the question being withdrawn", || world.questions().is_empty().then_some(()));
+    assert!(!world.agentbox(&["approve", &id]).status.success());
+    assert_ne!(push.end().code, Some(0));
+    assert_eq!(world.at_remote(BRANCH), None);
+}
+
+#[test]
+fn a_remembered_answer_holds_until_it_is_taken_back() {
+    let (world, _) = about_to_push();
+    let push = world.push("fix-login");
+    world.question_of("fix-login");
+    world.ok(&["approve", "fix-login", "--for", "1h"]);
+    assert_eq!(push.end().code, Some(0));
+    let second = world.commit("fix-login", "Second");
+    assert_eq!(world.push("fix-login").end().code, Some(0));
+    assert_eq!(world.at_remote(BRANCH), Some(second));
+    let rules = world.json(&["grants"]);
+    let rule = rules["grants"][0]["id"].as_str().unwrap().to_owned();
+    world.ok(&["grants", "rm", &rule]);
+    world.commit("fix-login", "Third");
+    let push = world.push("fix-login");
+    world.question_of("fix-login");
+    world.ok(&["deny", "fix-login"]);
+    assert_eq!(push.end().code, Some(10));
+}

@@ -1,0 +1,63 @@
+//! Killing the host at the worst moment loses nothing and allows nothing.
+
+use crate::world::{SOON, World};
+use agentbox_e2e::wait::eventually_or;
+use std::time::{Duration, Instant};
+
+#[test]
+fn kill_9_during_a_question_ends_the_command_and_pushes_nothing() {
+    let mut world = World::headless();
+    world.create("fix-login");
+    world.commit("fix-login", "One");
+    // In the background of the box, with its output kept there: the host's death ends the exec
+    // stream, not the command.
+    world.box_ok(
+        "fix-login",
+        "nohup sh -c 'git push > /tmp/out 2>&1; echo $? > /tmp/code' > /dev/null 2>&1 &",
+    );
+    world.question_of("fix-login");
+    world.kill_host();
+    let restarted = Instant::now();
+    world.start_serve();
+    let code = eventually_or(SOON, "the command in the box ending", || {
+        let output = world.in_box("fix-login", "cat /tmp/code");
+        if output.status.success() {
+            Ok(String::from_utf8(output.stdout).unwrap())
+        } else {
+            Err("no code yet")
+        }
+    });
+    assert!(restarted.elapsed() < Duration::from_secs(5), "it took {:?}", restarted.elapsed());
+    assert_eq!(code.trim(), "126");
+    let said = world.box_ok("fix-login", "cat /tmp/out");
+    assert!(said.contains("the host went away before it answered"), "{said}");
+    assert_eq!(world.at_remote("agentbox/fix-login"), None);
+    assert!(world.questions().is_empty());
+    world.ok(&["audit", "verify"]);
+    let trail = world.json(&["audit", "fix-login"]).to_string();
+    assert!(trail.contains("the host stopped, denied"), "{trail}");
+    let list = world.json(&["list"]);
+    assert_eq!(list["boxes"][0]["state"], "running", "{list}");
+    // And it goes on working.
+    let push = world.push("fix-login");
+    world.question_of("fix-login");
+    world.ok(&["approve", "fix-login"]);
+    assert_eq!(push.end().code, Some(0));
+}
+
+#[test]
+fn an_orderly_stop_denies_what_is_open() {
+    let mut world = World::headless();
+    world.create("fix-login");
+    world.commit("fix-login", "One");
+    world.box_ok(
+        "fix-login",
+        "nohup sh -c 'git push > /tmp/out 2>&1; echo $? > /tmp/code' > /dev/null 2>&1 &",
+    );
+    world.question_of("fix-login");
+    nix::sys::signal::kill(world.host_pid(), nix::sys::signal::Signal::SIGTERM).unwrap();
+    world.await_host_end();
+    world.start_serve();
+    assert_eq!(world.box_ok("fix-login", "cat /tmp/code"), "10");
+    assert_eq!(world.at_remote("agentbox/fix-login"), None);
+}

@@ -1,0 +1,34 @@
+//! Two boxes of one repository at once: each speaks for itself.
+
+use crate::world::{APP, SOON, World};
+use agentbox_e2e::wait::eventually;
+
+#[test]
+fn two_boxes_push_at_once_and_answers_never_cross() {
+    let world = World::desktop();
+    for name in ["left", "right"] {
+        world.create(name);
+    }
+    let (left, right) = (world.commit("left", "From left"), world.commit("right", "From right"));
+    let (push_left, push_right) = (world.push("left"), world.push("right"));
+    for (name, subject, other) in
+        [("left", "From left", "From right"), ("right", "From right", "From left")]
+    {
+        let question = world.question_of(name);
+        assert_eq!(question["title"], format!("Push 1 commit to origin/agentbox/{name}"));
+        let title = format!("{name} asks");
+        eventually(SOON, "its dialog", || {
+            world.screen().windows(APP).iter().any(|w| w.contains(&title)).then_some(())
+        });
+        let texts = world.screen().texts(APP, &title).join("\n");
+        assert!(texts.contains(subject) && !texts.contains(other), "{texts}");
+    }
+    world.screen().press(APP, "left asks", "Deny", SOON);
+    world.screen().press(APP, "right asks", "Allow once", SOON);
+    let (left_end, right_end) = (push_left.end(), push_right.end());
+    assert_eq!((left_end.code, right_end.code), (Some(10), Some(0)), "{left_end:?} {right_end:?}");
+    assert_eq!(world.at_remote("agentbox/left"), None);
+    assert_eq!(world.at_remote("agentbox/right"), Some(right));
+    // The denied one is still on the host, where its owner can look at it.
+    assert_eq!(world.git(&world.project(), &["rev-parse", "agentbox/left"]), left);
+}

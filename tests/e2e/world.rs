@@ -1,0 +1,410 @@
+//! One person's computer for one test: a home, a project with a remote, a host, boxes.
+//!
+//! Everything goes through the programs people use. A world takes its boxes with it when it ends,
+//! also when its test failed.
+
+use agentbox_e2e::atspi::Desktop;
+use agentbox_e2e::notify::Notifications;
+use agentbox_e2e::session::{Options, Session};
+use agentbox_e2e::tray::{Item, Tray};
+use agentbox_e2e::wait::{eventually, eventually_or};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// For things that take a moment on a busy machine.
+pub const SOON: Duration = Duration::from_secs(30);
+/// The promise about surfaces that did not get the answer.
+pub const AT_ONCE: Duration = Duration::from_secs(1);
+/// What the desktop app is called on the accessibility bus.
+pub const APP: &str = "agentbox-desktop";
+
+pub struct World {
+    /// None: a computer without a desktop.
+    pub session: Option<Session>,
+    env: BTreeMap<String, String>,
+    dir: PathBuf,
+    bin: PathBuf,
+    host: Option<Child>,
+    // Kept for a world without a session, whose folder the session would own.
+    _own: Option<tempfile::TempDir>,
+}
+
+impl World {
+    /// A desktop with all parts, and AgentBox in its tray.
+    pub fn desktop() -> Self {
+        Self::desktop_with(Options::default())
+    }
+
+    pub fn desktop_with(options: Options) -> Self {
+        let session = Session::start(options);
+        let (env, dir) = (session.env().clone(), session.dir().to_owned());
+        let mut world =
+            Self { session: Some(session), env, dir, bin: bin(), host: None, _own: None };
+        world.make_project();
+        world.start_desktop();
+        world
+    }
+
+    /// A computer without a screen, and `agentbox serve`.
+    pub fn headless() -> Self {
+        let mut world = Self::bare();
+        world.start_serve();
+        world
+    }
+
+    /// A computer without a screen where nothing runs yet.
+    pub fn bare() -> Self {
+        let own = tempfile::Builder::new().prefix("abx.").tempdir_in("/tmp").unwrap();
+        let dir = own.path().to_owned();
+        let home = dir.join("home");
+        std::fs::create_dir(&home).unwrap();
+        let mut env = BTreeMap::from([("HOME".to_owned(), home.display().to_string())]);
+        for key in ["PATH", "DOCKER_HOST", "USER", "LANG"] {
+            if let Ok(value) = std::env::var(key) {
+                env.insert(key.to_owned(), value);
+            }
+        }
+        let world = Self { session: None, env, dir, bin: bin(), host: None, _own: Some(own) };
+        world.make_project();
+        world
+    }
+
+    // ---- the project
+
+    pub fn project(&self) -> PathBuf {
+        self.dir.join("shop")
+    }
+
+    pub fn remote(&self) -> PathBuf {
+        self.dir.join("remote.git")
+    }
+
+    pub fn home(&self) -> PathBuf {
+        PathBuf::from(&self.env["HOME"]).join(".agentbox")
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn make_project(&self) {
+        std::fs::create_dir(self.project()).unwrap();
+        self.git(&self.dir, &["init", "-q", "--bare", "-b", "main", "remote.git"]);
+        self.git(&self.project(), &["init", "-q", "-b", "main"]);
+        self.git(&self.project(), &["config", "user.name", "Ada Lovelace"]);
+        self.git(&self.project(), &["config", "user.email", "ada@example.org"]);
+        std::fs::write(self.project().join("README.md"), "# Shop\n").unwrap();
+        self.git(&self.project(), &["add", "."]);
+        self.git(&self.project(), &["commit", "-qm", "First"]);
+        let remote = self.remote().display().to_string();
+        self.git(&self.project(), &["remote", "add", "origin", &remote]);
+        self.git(&self.project(), &["push", "-q", "origin", "main"]);
+    }
+
+    /// Git on the host, as the person.
+    pub fn git(&self, dir: &Path, args: &[&str]) -> String {
+        let output = self.command("git").current_dir(dir).args(args).output().unwrap();
+        assert!(output.status.success(), "git {args:?}: {}", text(&output.stderr));
+        text(&output.stdout).trim_end().to_owned()
+    }
+
+    /// Where a branch is at the remote.
+    pub fn at_remote(&self, branch: &str) -> Option<String> {
+        let refs = self.git(&self.remote(), &["for-each-ref", "--format=%(refname) %(objectname)"]);
+        let name = format!("refs/heads/{branch} ");
+        refs.lines().find_map(|line| line.strip_prefix(&name).map(str::to_owned))
+    }
+
+    // ---- the programs
+
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().envs(&self.env).current_dir(&self.dir);
+        command
+    }
+
+    pub fn program(&self, name: &str) -> PathBuf {
+        self.bin.join(name)
+    }
+
+    /// `agentbox …` in the project, as it ends.
+    pub fn agentbox(&self, args: &[&str]) -> Output {
+        self.agentbox_command(args).output().unwrap()
+    }
+
+    pub fn agentbox_command(&self, args: &[&str]) -> Command {
+        let mut command = self.command(self.program("agentbox"));
+        command.current_dir(self.project()).args(args).stdin(Stdio::null());
+        command
+    }
+
+    /// `agentbox …`, which must work; its output.
+    #[track_caller]
+    pub fn ok(&self, args: &[&str]) -> String {
+        let output = self.agentbox(args);
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert!(
+            output.status.success(),
+            "agentbox {args:?}: {}\n{out}{err}{}",
+            output.status,
+            self.host_log()
+        );
+        out
+    }
+
+    #[track_caller]
+    pub fn json(&self, args: &[&str]) -> Value {
+        let text = self.ok(&[args, &["--json"]].concat());
+        serde_json::from_str(&text).unwrap_or_else(|e| panic!("agentbox {args:?}: {e}: {text}"))
+    }
+
+    pub fn start_serve(&mut self) {
+        let program = self.program("agentbox");
+        self.start_host(program, &["serve"]);
+    }
+
+    pub fn start_desktop(&mut self) {
+        let program = self.program("agentbox-desktop");
+        self.start_host(program, &[]);
+    }
+
+    #[track_caller]
+    fn start_host(&mut self, program: PathBuf, args: &[&str]) {
+        let log = std::fs::File::options()
+            .append(true)
+            .create(true)
+            .open(self.dir.join("host.log"))
+            .unwrap();
+        let child = self
+            .command(&program)
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap_or_else(|e| panic!("{}: {e}", program.display()));
+        let pid = child.id();
+        self.host = Some(child);
+        eventually_or(SOON, "the host answering", || {
+            let output = self.agentbox(&["status", "--json"]);
+            let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            if status["status"]["pid"] == pid && status["status"]["engine"]["reachable"] == true {
+                return Ok(());
+            }
+            Err(format!("{status}{}{}", text(&output.stderr), self.host_log()))
+        });
+    }
+
+    pub fn host_pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.host.as_ref().expect("a host").id()).unwrap())
+    }
+
+    pub fn kill_host(&mut self) {
+        let mut child = self.host.take().expect("a host");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    /// Lets go of the host process: another one is about to take its place.
+    pub fn take_host(&mut self) -> Child {
+        self.host.take().expect("a host")
+    }
+
+    /// The host ends by itself.
+    #[track_caller]
+    pub fn await_host_end(&mut self) {
+        let mut child = self.host.take().expect("a host");
+        eventually(SOON, "the host ending", || child.try_wait().unwrap());
+    }
+
+    pub fn host_log(&self) -> String {
+        let log = std::fs::read_to_string(self.dir.join("host.log")).unwrap_or_default();
+        let own = std::fs::read_to_string(self.home().join("logs/desktop.log")).unwrap_or_default();
+        format!("\n--- host.log\n{log}\n--- desktop.log\n{own}")
+    }
+
+    // ---- boxes
+
+    #[track_caller]
+    pub fn create(&self, name: &str) -> Value {
+        self.json(&["create", "-n", name])["box"].clone()
+    }
+
+    /// A shell script in a box, as it ends.
+    pub fn in_box(&self, name: &str, script: &str) -> Output {
+        self.agentbox(&["shell", name, "--", "sh", "-c", script])
+    }
+
+    /// A shell script in a box, which must work; its output.
+    #[track_caller]
+    pub fn box_ok(&self, name: &str, script: &str) -> String {
+        let output = self.in_box(name, script);
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        assert!(
+            output.status.success(),
+            "in {name}: {script}: {}\n{out}{err}{}",
+            output.status,
+            self.host_log()
+        );
+        out.trim_end().to_owned()
+    }
+
+    /// Commits a file in a box; the commit.
+    #[track_caller]
+    pub fn commit(&self, name: &str, subject: &str) -> String {
+        let file = subject.to_lowercase().replace(' ', "-");
+        let script = format!(
+            "echo '{subject}' > {file} && git add -A && git commit -qm '{subject}' && git rev-parse HEAD"
+        );
+        self.box_ok(name, &script)
+    }
+
+    /// `git push` in a box, under way.
+    pub fn push(&self, name: &str) -> Running {
+        Running::start(self.agentbox_command(&["shell", name, "--", "git", "push"]))
+    }
+
+    pub fn questions(&self) -> Vec<Value> {
+        self.json(&["approvals"])["questions"].as_array().unwrap().clone()
+    }
+
+    /// The question of a box, once it is there.
+    #[track_caller]
+    pub fn question_of(&self, name: &str) -> Value {
+        eventually_or(SOON, &format!("a question of {name}"), || {
+            let questions = self.questions();
+            let found = questions.iter().find(|q| q["boxName"] == name).cloned();
+            found.ok_or_else(|| format!("{questions:?}{}", self.host_log()))
+        })
+    }
+
+    pub fn audit_kinds(&self, name: &str) -> Vec<String> {
+        let records = self.json(&["audit", name]);
+        let records = records["records"].as_array().unwrap().iter();
+        records.map(|r| r["kind"].as_str().unwrap().to_owned()).collect()
+    }
+
+    // ---- the desktop
+
+    pub fn session(&self) -> &Session {
+        self.session.as_ref().expect("a desktop")
+    }
+
+    pub fn screen(&self) -> Desktop {
+        Desktop::new(self.session())
+    }
+
+    pub fn notifications(&self) -> Notifications {
+        Notifications::new(self.session())
+    }
+
+    #[track_caller]
+    pub fn tray(&self) -> Item {
+        Tray::new(self.session()).wait_for("AgentBox", SOON)
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.host_log());
+        }
+        if let Some(host) = &mut self.host {
+            let pid = Pid::from_raw(i32::try_from(host.id()).unwrap_or(0));
+            let _ = kill(pid, Signal::SIGTERM);
+            let gone = agentbox_e2e::wait::try_eventually(SOON, || match host.try_wait() {
+                Ok(Some(_)) => Ok(()),
+                _ => Err(()),
+            });
+            if gone.is_err() {
+                let _ = host.kill();
+                let _ = host.wait();
+            }
+        }
+        remove_boxes(&self.project());
+    }
+}
+
+/// A command that goes on while the test does other things.
+pub struct Running(Child);
+
+/// What became of it.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub err: String,
+}
+
+impl Running {
+    pub fn start(mut command: Command) -> Self {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self(command.spawn().unwrap())
+    }
+
+    #[track_caller]
+    pub fn end(self) -> Ended {
+        let output = self.0.wait_with_output().unwrap();
+        let err = text(&output.stdout) + &text(&output.stderr);
+        Ended { code: output.status.code(), err }
+    }
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Where the programs under test are.
+fn bin() -> PathBuf {
+    match std::env::var_os("AGENTBOX_BIN") {
+        Some(dir) => dir.into(),
+        None => {
+            panic!("AGENTBOX_BIN says where agentbox and agentbox-desktop are; run scripts/test")
+        }
+    }
+}
+
+/// Removes what a test's boxes left on the engine, found by the label of its project.
+fn remove_boxes(project: &Path) {
+    let root = std::fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
+    let label = format!("agentbox.project={}", boxes_project_hash(&root));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let filters = std::collections::HashMap::from([("label".to_owned(), vec![label])]);
+        let docker = match std::env::var("DOCKER_HOST") {
+            Ok(host) => bollard::Docker::connect_with_unix(
+                host.trim_start_matches("unix://"),
+                60,
+                bollard::API_DEFAULT_VERSION,
+            ),
+            Err(_) => bollard::Docker::connect_with_unix_defaults(),
+        };
+        let Ok(docker) = docker else { return };
+        let Ok(docker) = docker.negotiate_version().await else { return };
+        let options = bollard::query_parameters::ListContainersOptionsBuilder::default()
+            .all(true)
+            .filters(&filters)
+            .build();
+        for container in docker.list_containers(Some(options)).await.unwrap_or_default() {
+            let options = bollard::query_parameters::RemoveContainerOptionsBuilder::default()
+                .force(true)
+                .v(true)
+                .build();
+            let _ = docker.remove_container(&container.id.unwrap_or_default(), Some(options)).await;
+        }
+        let options = bollard::query_parameters::ListNetworksOptionsBuilder::default()
+            .filters(&filters)
+            .build();
+        for network in docker.list_networks(Some(options)).await.unwrap_or_default() {
+            let _ = docker.remove_network(&network.id.unwrap_or_default()).await;
+        }
+    });
+}
+
+fn boxes_project_hash(root: &Path) -> String {
+    ::boxes::project::project_hash(root)
+}

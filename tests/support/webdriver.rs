@@ -1,0 +1,213 @@
+//! The webview, driven by `WebKitWebDriver`: find, click, read, run script, take a picture.
+//!
+//! The driver starts the app itself, so the app must open a window on its own; without one the driver
+//! waits for ever, which is why every answer has a time limit. One driver serves one session; it takes
+//! a free port and is killed with its value, because a driver left behind would serve later tests with
+//! an old desktop.
+
+use crate::session::Session;
+use crate::wait::{eventually, eventually_or};
+use base64::Engine as _;
+use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+/// Long enough for a cold start of the app on a busy machine.
+const ANSWER: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(20);
+/// The key under which the protocol hands out elements.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+pub struct Browser {
+    driver: Child,
+    port: u16,
+    session: String,
+}
+
+/// An element of the page, as the driver knows it.
+#[derive(Debug, Clone)]
+pub struct Element(String);
+
+impl Browser {
+    /// Starts the program and attaches to its first window.
+    #[track_caller]
+    pub fn open(session: &Session, program: &Path, args: &[&str]) -> Self {
+        let mut browser = Self::start_driver(session);
+        let options = json!({ "binary": program, "args": args });
+        let wanted =
+            json!({ "capabilities": { "alwaysMatch": { "webkitgtk:browserOptions": options } } });
+        let made = browser
+            .call("POST", "/session", &wanted)
+            .unwrap_or_else(|why| panic!("no webview: {why}"));
+        made["sessionId"].as_str().expect("a session id").clone_into(&mut browser.session);
+        browser
+    }
+
+    #[track_caller]
+    pub fn go_to(&self, url: &str) {
+        self.post("/url", &json!({ "url": url }));
+    }
+
+    /// The first element that fits the selector, as soon as it is there.
+    #[track_caller]
+    pub fn find(&self, css: &str, deadline: Duration) -> Element {
+        eventually_or(deadline, &format!("an element {css}"), || self.try_find(css))
+    }
+
+    /// All elements that fit the selector now.
+    #[track_caller]
+    pub fn find_all(&self, css: &str) -> Vec<Element> {
+        let found = self.post("/elements", &json!({ "using": "css selector", "value": css }));
+        found.as_array().into_iter().flatten().filter_map(element).collect()
+    }
+
+    /// The first element that fits the selector and whose text contains `text`.
+    #[track_caller]
+    pub fn find_text(&self, css: &str, text: &str, deadline: Duration) -> Element {
+        eventually_or(deadline, &format!("an element {css} with “{text}”"), || {
+            let all: Vec<_> =
+                self.find_all(css).into_iter().map(|e| (self.try_text(&e), e)).collect();
+            let found = all.iter().find(|(t, _)| t.as_ref().is_ok_and(|t| t.contains(text)));
+            found
+                .map(|(_, e)| e.clone())
+                .ok_or_else(|| format!("{:?}", all.iter().map(|(t, _)| t).collect::<Vec<_>>()))
+        })
+    }
+
+    #[track_caller]
+    pub fn click(&self, element: &Element) {
+        self.post(&format!("/element/{}/click", element.0), &json!({}));
+    }
+
+    /// Types into an element.
+    #[track_caller]
+    pub fn type_text(&self, element: &Element, text: &str) {
+        self.post(&format!("/element/{}/value", element.0), &json!({ "text": text }));
+    }
+
+    #[track_caller]
+    pub fn text(&self, element: &Element) -> String {
+        self.try_text(element).unwrap_or_else(|why| panic!("no text: {why}"))
+    }
+
+    /// Runs a script in the page; it says its result with `return`.
+    #[track_caller]
+    pub fn execute(&self, script: &str, args: &[Value]) -> Value {
+        self.post("/execute/sync", &json!({ "script": script, "args": args }))
+    }
+
+    #[track_caller]
+    pub fn title(&self) -> String {
+        self.in_session("GET", "/title", &Value::Null)
+            .ok()
+            .and_then(|title| title.as_str().map(str::to_owned))
+            .expect("a title")
+    }
+
+    /// Takes a picture of the page and keeps it as `<name>.png` among the artifacts.
+    #[track_caller]
+    pub fn shoot(&self, name: &str) -> PathBuf {
+        // Two frames later everything that was asked for is painted.
+        let script =
+            "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))";
+        self.post("/execute/async", &json!({ "script": script, "args": [] }));
+        let picture =
+            self.in_session("GET", "/screenshot", &Value::Null).expect("a picture of the page");
+        let png = base64::engine::general_purpose::STANDARD
+            .decode(picture.as_str().expect("a picture as text"))
+            .expect("base64");
+        let file = crate::screen::artifacts().join(format!("{name}.png"));
+        std::fs::write(&file, png).expect("a writable folder for artifacts");
+        file
+    }
+
+    #[track_caller]
+    fn start_driver(session: &Session) -> Self {
+        let port = free_port();
+        let driver = session
+            .command("WebKitWebDriver")
+            .arg(format!("--port={port}"))
+            .env("TAURI_WEBVIEW_AUTOMATION", "true")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("WebKitWebDriver");
+        let browser = Self { driver, port, session: String::new() };
+        eventually(START, "WebKitWebDriver", || TcpStream::connect(("127.0.0.1", port)).ok());
+        browser
+    }
+
+    fn try_find(&self, css: &str) -> Result<Element, String> {
+        let found =
+            self.in_session("POST", "/element", &json!({ "using": "css selector", "value": css }))?;
+        element(&found).ok_or_else(|| found.to_string())
+    }
+
+    fn try_text(&self, element: &Element) -> Result<String, String> {
+        let text = self.in_session("GET", &format!("/element/{}/text", element.0), &Value::Null)?;
+        Ok(text.as_str().unwrap_or_default().to_owned())
+    }
+
+    #[track_caller]
+    fn post(&self, path: &str, body: &Value) -> Value {
+        self.in_session("POST", path, body).unwrap_or_else(|why| panic!("webview: {path}: {why}"))
+    }
+
+    fn in_session(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+        self.call(method, &format!("/session/{}{path}", self.session), body)
+    }
+
+    /// One request; the answer's `value`, or what the driver complains about.
+    fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let answer = exchange(self.port, method, path, &body).map_err(|error| error.to_string())?;
+        let value = answer["value"].clone();
+        match value.get("error") {
+            Some(error) => Err(format!("{error}: {}", value["message"])),
+            None => Ok(value),
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Ends the app, too; a driver that is merely killed would leave it on the screen.
+        if !self.session.is_empty() {
+            let _ = self.in_session("DELETE", "", &Value::Null);
+        }
+        let _ = self.driver.kill();
+        let _ = self.driver.wait();
+    }
+}
+
+fn element(value: &Value) -> Option<Element> {
+    value[ELEMENT].as_str().map(|id| Element(id.to_owned()))
+}
+
+/// Free at this moment; tests run one at a time, so it stays so.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0")
+        .and_then(|socket| socket.local_addr())
+        .expect("a free port")
+        .port()
+}
+
+/// HTTP as small as this driver needs it: one connection per request, and a length in the answer.
+fn exchange(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<Value> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(ANSWER))?;
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    )?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    let start = answer.windows(4).position(|w| w == b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
+    serde_json::from_slice(&answer[start..]).map_err(std::io::Error::other)
+}
