@@ -4,7 +4,6 @@ use crate::world::{APP, AT_ONCE, SOON, World};
 use agentbox_e2e::screen;
 use agentbox_e2e::wait::{eventually, eventually_or};
 use agentbox_e2e::webdriver::Browser;
-use std::time::Duration;
 
 const BRANCH: &str = "agentbox/fix-login";
 const SUBJECT: &str = "Check token expiry before refresh";
@@ -27,6 +26,10 @@ fn shown_everywhere(world: &World) {
         } else {
             Err(format!("{windows:?}{}", world.host_log()))
         }
+    });
+    // The dialog's button comes alive when the grace is over; no hand is quicker than that.
+    eventually(SOON, "the end of the grace", || {
+        world.screen().exists(APP, "fix-login asks", "Allow once").then_some(())
     });
     world.notifications().wait_for("fix-login asks", SOON);
     let tray = world.tray();
@@ -100,27 +103,26 @@ fn deny_on_the_native_dialog_changes_nothing() {
     assert_eq!(world.at_remote(BRANCH), None);
 }
 
+/// Brings a window to the front, as a click on it would.
+#[track_caller]
+fn focus(world: &World, title: &str) {
+    eventually_or(SOON, "the dialog having the keyboard", || {
+        let _ = world.session().command("wmctrl").args(["-a", title]).status();
+        let mut ask = world.session().command("xdotool");
+        let active = ask.args(["getactivewindow", "getwindowname"]).output().unwrap();
+        let active = String::from_utf8_lossy(&active.stdout).trim().to_owned();
+        if active == title { Ok(()) } else { Err(active) }
+    });
+}
+
 #[test]
 fn keys_can_deny_but_never_allow_by_accident() {
     for key in ["Return", "space", "Escape"] {
         let (world, _) = about_to_push();
         let push = world.push("fix-login");
         shown_everywhere(&world);
-        let found = world
-            .session()
-            .command("xdotool")
-            .args(["search", "--name", "fix-login asks"])
-            .output()
-            .unwrap();
-        let window = String::from_utf8(found.stdout)
-            .unwrap()
-            .lines()
-            .next()
-            .expect("the dialog's window")
-            .to_owned();
-        let mut keys = world.session().command("xdotool");
-        keys.args(["windowactivate", "--sync", &window, "key", "--window", &window, key]);
-        assert!(keys.status().unwrap().success());
+        focus(&world, "fix-login asks");
+        assert!(world.session().command("xdotool").args(["key", key]).status().unwrap().success());
         let ended = push.end();
         assert_eq!(ended.code, Some(10), "{key}: {}", ended.err);
         assert_eq!(world.at_remote(BRANCH), None, "{key} pushed");
@@ -188,16 +190,11 @@ fn allow_in_the_tray_menu_pushes() {
     let (world, oid) = about_to_push();
     let push = world.push("fix-login");
     shown_everywhere(&world);
-    // A menu opened at once is still within the grace; people are slower.
-    eventually(SOON, "the tray's answer being taken", || {
-        let tray = world.tray();
-        let menu = tray.menu();
-        let Some(question) = menu.iter().find(|e| e.label.starts_with("fix-login asks")) else {
-            return Some(());
-        };
-        tray.click(&[&question.label, "Allow once"], Duration::from_secs(2));
-        world.questions().is_empty().then_some(())
-    });
+    let tray = world.tray();
+    let menu = tray.menu();
+    let question =
+        menu.iter().find(|e| e.label.starts_with("fix-login asks")).expect("the question");
+    tray.click(&[&question.label, "Allow once"], SOON);
     gone_everywhere(&world);
     let ended = push.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
@@ -227,7 +224,7 @@ fn a_command_that_is_interrupted_takes_its_question_with_it() {
     let push = world.push("fix-login");
     shown_everywhere(&world);
     let id = world.question_of("fix-login")["id"].as_str().unwrap().to_owned();
-    world.box_ok("fix-login", "pkill -INT -f 'git push' || pkill -INT git");
+    world.box_ok("fix-login", "pkill -INT -x git");
     eventually(SOON, "the question being withdrawn", || world.questions().is_empty().then_some(()));
     assert!(!world.agentbox(&["approve", &id]).status.success());
     assert_ne!(push.end().code, Some(0));

@@ -23,6 +23,48 @@ fn window_processes(world: &World) -> usize {
     std::fs::read_dir("/proc").unwrap().flatten().filter(runs).count()
 }
 
+/// Waits until the window shows more than an empty page. What it says is read by WebDriver.
+#[track_caller]
+fn page_is_drawn(world: &World, name: &str) {
+    eventually_or(SOON, "a page in the window", || {
+        let shot = screen::shoot(world.session(), name);
+        let inside = format!("{}[900x600+180+120]", shot.display());
+        let colours = world.session().command("identify").args(["-format", "%k", &inside]).output();
+        let colours: u32 = String::from_utf8_lossy(&colours.unwrap().stdout).parse().unwrap_or(0);
+        if colours > 300 { Ok(()) } else { Err(format!("{colours} colours")) }
+    });
+}
+
+/// The picture in the README: what a person sees when an agent asks.
+#[test]
+fn a_picture_of_the_app_at_work() {
+    let world = World::desktop();
+    for name in ["fix-login", "docs-bot"] {
+        world.create(name);
+    }
+    for subject in
+        ["Check token expiry before refresh", "Add test for clock skew", "Log refresh failures"]
+    {
+        world.commit("fix-login", subject);
+    }
+    world.ok(&["stop", "docs-bot"]);
+    world.tray().click(&["Open AgentBox"], SOON);
+    page_is_drawn(&world, "agentbox");
+    let push = world.push("fix-login");
+    eventually(SOON, "the dialog, ready", || {
+        world.screen().exists(APP, "fix-login asks", "Allow once").then_some(())
+    });
+    // Side by side, so that both can be seen.
+    for (title, place) in [("AgentBox", "0,12,44,-1,-1"), ("fix-login asks", "0,640,400,-1,-1")] {
+        let moved = world.session().command("wmctrl").args(["-r", title, "-e", place]).status();
+        assert!(moved.unwrap().success());
+    }
+    page_is_drawn(&world, "agentbox");
+    screen::shoot(world.session(), "agentbox");
+    world.ok(&["deny", "fix-login"]);
+    assert_eq!(push.end().code, Some(10));
+}
+
 #[test]
 fn the_tray_shows_boxes_and_starts_and_stops_them() {
     let world = World::desktop();
@@ -64,11 +106,7 @@ fn the_window_is_a_process_of_its_own_and_the_tray_outlives_it() {
         world.screen().windows(APP).iter().any(|w| w.contains("AgentBox")).then_some(())
     });
     eventually(SOON, "one window process", || (window_processes(&world) == 1).then_some(()));
-    eventually_or(SOON, "the box in the page", || {
-        let texts = world.screen().texts(APP, "AgentBox").join("\n");
-        if texts.contains("fix-login") { Ok(()) } else { Err(texts) }
-    });
-    screen::shoot(world.session(), "window-boxes");
+    page_is_drawn(&world, "window-boxes");
     // A second wish to see it brings no second window.
     world.tray().click(&["Open AgentBox"], SOON);
     let close = world.session().command("wmctrl").args(["-c", "AgentBox"]).status().unwrap();

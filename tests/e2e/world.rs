@@ -347,9 +347,17 @@ impl Running {
     }
 
     #[track_caller]
-    pub fn end(self) -> Ended {
+    pub fn end(mut self) -> Ended {
+        let ended = agentbox_e2e::wait::try_eventually(SOON, || match self.0.try_wait() {
+            Ok(Some(_)) => Ok(()),
+            _ => Err(()),
+        });
+        if ended.is_err() {
+            let _ = self.0.kill();
+        }
         let output = self.0.wait_with_output().unwrap();
         let err = text(&output.stdout) + &text(&output.stderr);
+        assert!(ended.is_ok(), "the command did not end within {SOON:?}; it said: {err}");
         Ended { code: output.status.code(), err }
     }
 }
