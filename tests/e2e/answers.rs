@@ -59,7 +59,7 @@ fn gone_everywhere(world: &World) {
             });
         });
         all.spawn(|| {
-            eventually(AT_ONCE, "no open approval", || world.questions().is_empty().then_some(()))
+            eventually(AT_ONCE, "no open approval", || world.questions().is_empty().then_some(()));
         });
     });
 }

@@ -118,8 +118,8 @@ fn boxes_16_33_commands_run_as_given_and_their_code_comes_back() {
     {
         use std::io::Write;
         let mut input = child.stdin.take().unwrap();
-        for _ in 0..64 {
-            input.write_all(&[b'x'; 64 * 1024]).unwrap();
+        for _ in 0..256 {
+            input.write_all(&[b'x'; 16 * 1024]).unwrap();
         }
     }
     let output = child.wait_with_output().unwrap();
@@ -161,10 +161,13 @@ fn extra_certificates_of_the_host_are_trusted_in_a_box() {
     )
     .unwrap();
     world.start_serve();
-    world.create("trusting");
+    let made = world.create("trusting");
     let pem = std::fs::read_to_string(&cert).unwrap();
     let line = pem.lines().nth(3).unwrap();
     world.box_ok("trusting", &format!("grep -qF '{line}' /etc/ssl/certs/ca-certificates.crt"));
+    // Made for this certificate alone.
+    world.ok(&["destroy", "-y", "trusting"]);
+    crate::world::remove_image(made["image"].as_str().unwrap());
 }
 
 #[test]

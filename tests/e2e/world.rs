@@ -8,10 +8,12 @@ use agentbox_e2e::notify::Notifications;
 use agentbox_e2e::session::{Options, Session};
 use agentbox_e2e::tray::{Item, Tray};
 use agentbox_e2e::wait::{eventually, eventually_or};
+use bollard::Docker;
+use bollard::query_parameters as query;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
@@ -376,43 +378,44 @@ fn bin() -> PathBuf {
     }
 }
 
-/// Removes what a test's boxes left on the engine, found by the label of its project.
-fn remove_boxes(project: &Path) {
-    let root = std::fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
-    let label = format!("agentbox.project={}", boxes_project_hash(&root));
+/// The engine, as the programs under test find it.
+pub async fn docker() -> Option<Docker> {
+    let docker = match std::env::var("DOCKER_HOST") {
+        Ok(host) => {
+            let socket = host.trim_start_matches("unix://");
+            Docker::connect_with_unix(socket, 60, bollard::API_DEFAULT_VERSION)
+        }
+        Err(_) => Docker::connect_with_unix_defaults(),
+    };
+    docker.ok()?.negotiate_version().await.ok()
+}
+
+/// Removes an image that only one test needed.
+pub fn remove_image(tag: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let filters = std::collections::HashMap::from([("label".to_owned(), vec![label])]);
-        let docker = match std::env::var("DOCKER_HOST") {
-            Ok(host) => bollard::Docker::connect_with_unix(
-                host.trim_start_matches("unix://"),
-                60,
-                bollard::API_DEFAULT_VERSION,
-            ),
-            Err(_) => bollard::Docker::connect_with_unix_defaults(),
-        };
-        let Ok(docker) = docker else { return };
-        let Ok(docker) = docker.negotiate_version().await else { return };
-        let options = bollard::query_parameters::ListContainersOptionsBuilder::default()
-            .all(true)
-            .filters(&filters)
-            .build();
-        for container in docker.list_containers(Some(options)).await.unwrap_or_default() {
-            let options = bollard::query_parameters::RemoveContainerOptionsBuilder::default()
-                .force(true)
-                .v(true)
-                .build();
-            let _ = docker.remove_container(&container.id.unwrap_or_default(), Some(options)).await;
-        }
-        let options = bollard::query_parameters::ListNetworksOptionsBuilder::default()
-            .filters(&filters)
-            .build();
-        for network in docker.list_networks(Some(options)).await.unwrap_or_default() {
-            let _ = docker.remove_network(&network.id.unwrap_or_default()).await;
-        }
+        let Some(docker) = docker().await else { return };
+        let _ = docker.remove_image(tag, None::<query::RemoveImageOptions>, None).await;
     });
 }
 
-fn boxes_project_hash(root: &Path) -> String {
-    ::boxes::project::project_hash(root)
+/// Removes what a test's boxes left on the engine, found by the label of its project.
+fn remove_boxes(project: &Path) {
+    let root = std::fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
+    let label = format!("agentbox.project={}", ::boxes::project::project_hash(&root));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let Some(docker) = docker().await else { return };
+        let filters = HashMap::from([("label".to_owned(), vec![label])]);
+        let all =
+            query::ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+        for container in docker.list_containers(Some(all)).await.unwrap_or_default() {
+            let force = query::RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+            let _ = docker.remove_container(&container.id.unwrap_or_default(), Some(force)).await;
+        }
+        let all = query::ListNetworksOptionsBuilder::default().filters(&filters).build();
+        for network in docker.list_networks(Some(all)).await.unwrap_or_default() {
+            let _ = docker.remove_network(&network.id.unwrap_or_default()).await;
+        }
+    });
 }

@@ -1,8 +1,8 @@
 //! What the host remembers about a box.
 //!
 //! Written by [`crate::Boxes::create`], stored by the host, handed back with every later call.
-//! It holds no token and no password, but a remote's address may contain user information the
-//! person put there: a record is never shown to a box.
+//! A remote's address may contain a password the person put there: a record is never shown to a
+//! box, and is written down only by way of [`Record::without_passwords`].
 
 use protocol::{BoxId, BoxName, Millis};
 use serde::{Deserialize, Serialize};
@@ -46,10 +46,56 @@ pub struct RepoRecord {
     pub object_format: String,
 }
 
+impl Record {
+    /// The record as it may be written down: passwords and tokens that stood in a remote's address
+    /// are gone. They stay in the git configurations where git needs them.
+    #[must_use]
+    pub fn without_passwords(mut self) -> Self {
+        for remote in self.repo.iter_mut().flat_map(|repo| repo.remotes.values_mut()) {
+            remote.fetch_url = without_password(&remote.fetch_url);
+            remote.push_url = without_password(&remote.push_url);
+        }
+        self
+    }
+}
+
+/// A web address loses all user information, because tokens are given as either half of it; other
+/// addresses keep the user, who is part of where they lead.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let Some((user, host)) = authority.rsplit_once('@') else { return url.to_owned() };
+    let user = user.split(':').next().unwrap_or_default();
+    if scheme.starts_with("http") || user.is_empty() {
+        format!("{scheme}://{host}{path}")
+    } else {
+        format!("{scheme}://{user}@{host}{path}")
+    }
+}
+
 /// A remote as the person configured it, user information included.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Remote {
     pub fetch_url: String,
     pub push_url: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_written_down() {
+        for (url, kept) in [
+            ("https://x-access-token:ghp_1@h/o/r.git", "https://h/o/r.git"),
+            ("https://ghp_1@h/o/r.git", "https://h/o/r.git"),
+            ("ssh://me:pw@h:22/r", "ssh://me@h:22/r"),
+            ("git@h:o/r.git", "git@h:o/r.git"),
+            ("/srv/r.git", "/srv/r.git"),
+            ("https://h/a@b", "https://h/a@b"),
+        ] {
+            assert_eq!(without_password(url), kept, "{url}");
+        }
+    }
 }

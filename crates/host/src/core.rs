@@ -33,6 +33,8 @@ pub struct Core {
     state: Mutex<State>,
     /// One connection attempt at a time.
     pub connecting: tokio::sync::Mutex<()>,
+    /// Somebody has just reached the engine.
+    pub connected: tokio::sync::Notify,
 }
 
 pub struct State {
@@ -111,6 +113,7 @@ impl Core {
                 reserved: HashMap::new(),
             }),
             connecting: tokio::sync::Mutex::default(),
+            connected: tokio::sync::Notify::new(),
         }
     }
 

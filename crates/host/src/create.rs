@@ -132,7 +132,9 @@ fn registration(record: &Record, repos: &Path) -> Result<Registration, ControlEr
             .map_err(|e| ControlError::new(ErrorCode::Failed, e.to_string()))?;
         // A remote whose name the relay's grammar has no word for cannot be pushed to.
         let remotes = repo.remotes.iter().filter_map(|(name, urls)| {
-            let urls = RemoteUrls { fetch: urls.fetch_url.clone(), push: urls.push_url.clone() };
+            let (fetch, push) = (&urls.fetch_url, &urls.push_url);
+            let place = |url: &str| absolute(url, &repo.toplevel);
+            let urls = RemoteUrls { fetch: place(fetch), push: place(push) };
             Some((name.parse::<RemoteName>().ok()?, urls))
         });
         worktrees.push(Worktree {
@@ -152,6 +154,15 @@ fn registration(record: &Record, repos: &Path) -> Result<Registration, ControlEr
         project: record.project.clone(),
         worktrees,
     })
+}
+
+/// A path in a remote's address is meant from the work tree, where the transfer repository is not.
+fn absolute(url: &str, toplevel: &Path) -> String {
+    let scp = url.split_once(':').is_some_and(|(host, _)| !host.contains('/'));
+    if url.contains("://") || scp || url.starts_with('/') {
+        return url.to_owned();
+    }
+    toplevel.join(url).display().to_string()
 }
 
 fn workspace(path: &str) -> Result<PathBuf, ControlError> {
@@ -249,5 +260,20 @@ impl Drop for Made {
             },
             &self.core.runtime,
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relative_remotes_are_meant_from_the_work_tree() {
+        let top = Path::new("/home/ada/shop");
+        assert_eq!(absolute("../remote.git", top), "/home/ada/shop/../remote.git");
+        assert_eq!(absolute("remote.git", top), "/home/ada/shop/remote.git");
+        for url in ["/srv/r.git", "https://h/r", "git@h:o/r.git", "file:///srv/r.git"] {
+            assert_eq!(absolute(url, top), url);
+        }
     }
 }

@@ -41,6 +41,7 @@ impl Core {
                 let detail = engine.profile().to_string();
                 let boxes = Boxes::new(engine, &self.install);
                 self.state().engine = Some(boxes.clone());
+                self.connected.notify_one();
                 self.set_engine(EngineStatus { reachable: true, detail, hint: None });
                 Ok(boxes)
             }
@@ -76,6 +77,7 @@ impl Core {
                 Err(_) => {
                     tokio::select! {
                         () = self.stop.cancelled() => return,
+                        () = self.connected.notified() => {}
                         () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
                     }
                 }

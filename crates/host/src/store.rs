@@ -136,8 +136,9 @@ impl Store {
 
     pub async fn put_box(&self, stored: StoredBox) -> Result<()> {
         self.run(move |conn| {
-            let record = serde_json::to_string(&stored.record)?;
-            let (id, name) = (stored.record.id.as_str(), stored.record.name.as_str());
+            let kept = stored.record.without_passwords();
+            let record = serde_json::to_string(&kept)?;
+            let (id, name) = (kept.id.as_str(), kept.name.as_str());
             conn.execute(
                 "INSERT INTO boxes VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE SET
                  name = excluded.name, record = excluded.record, token_hash = excluded.token_hash",

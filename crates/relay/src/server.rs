@@ -36,8 +36,9 @@ use tokio_util::task::TaskTracker;
 
 const MAX_CONNECTIONS: usize = 32;
 const MAX_HEADERS: usize = 16 * 1024;
-/// Programs one box may have running on the host at once.
-const MAX_OPERATIONS: usize = 4;
+/// Calls of one box that may be under way at once, open questions among them. Git runs for one of
+/// them at a time.
+const MAX_OPERATIONS: usize = 8;
 /// For answers under way when a box is closed.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);

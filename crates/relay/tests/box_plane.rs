@@ -518,6 +518,16 @@ async fn relay_19_18_a_changed_workflow_is_pointed_out() {
     commit(&world.inside, ".github/workflows/ci.yml", "run things");
     let (_, question) = world.answered("git.push", json!({}), Verdict::Deny).await;
     assert_eq!(question.warnings, ["changes CI: .github/workflows/ci.yml"]);
+    // Nor can a yes to it be remembered.
+    let again = world.call("git.push", json!({}));
+    let answer = async {
+        let question = world.question().await;
+        let hour = Verdict::AllowFor { seconds: 3600 };
+        let refused = world.broker.answer(&question.id, &question.digest, hour, Surface::Cli);
+        assert_eq!(refused, Err(approvals::AnswerError::NotRememberable));
+        world.broker.answer(&question.id, &question.digest, Verdict::Deny, Surface::Cli).unwrap();
+    };
+    tokio::join!(again, answer);
 }
 
 #[tokio::test]
