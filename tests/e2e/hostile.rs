@@ -150,3 +150,21 @@ fn boxes_16_17_no_secret_is_in_the_environment_of_a_box() {
     let fresh = world.box_ok("plain", "cat /run/agentbox/token");
     assert_ne!(fresh, token);
 }
+
+#[test]
+fn a_box_cannot_keep_itself_from_being_destroyed() {
+    let world = World::headless();
+    world.create("evil");
+    world.commit("evil", "One");
+    // Both ways the host asks a box before it goes: its status, and its last commits.
+    world.box_ok(
+        "evil",
+        "printf '#!/bin/sh\\nsleep 600\\n' > /tmp/stall && chmod +x /tmp/stall && \
+         git config core.fsmonitor /tmp/stall && \
+         sudo mv /usr/local/bin/agentbox-ctl /tmp/real-ctl && sudo cp /tmp/stall /usr/local/bin/agentbox-ctl",
+    );
+    let destroy = crate::world::Running::start(world.agentbox_command(&["destroy", "-y", "evil"]));
+    let ended = destroy.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert_eq!(world.json(&["list"])["boxes"].as_array().unwrap().len(), 0);
+}

@@ -1,8 +1,10 @@
 //! Pending questions and who may end them.
 
+use crate::history::History;
 use crate::{Draft, Journal, JournalError, Sink};
 use protocol::question::{Grant, Outcome, Question, Surface, Verdict};
 use protocol::{BoxId, GrantId, Millis, QuestionId};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
@@ -32,10 +34,15 @@ impl Default for Limits {
     }
 }
 
+/// The most a question may say, in bytes. Whoever builds one keeps far below; this is the last line.
+const MAX_QUESTION: usize = 64 * 1024;
+
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     #[error(transparent)]
     Journal(#[from] JournalError),
+    #[error("the question is too long to be read by a person")]
+    TooLarge,
     #[error("no randomness for a question id: {0}")]
     Random(String),
 }
@@ -70,6 +77,8 @@ struct State {
     /// In the order they were asked.
     pending: Vec<Pending>,
     sinks: Vec<Arc<dyn Sink>>,
+    /// By box; small, and only as many as there are boxes that asked.
+    history: HashMap<BoxId, History>,
     closed: bool,
 }
 
@@ -117,7 +126,10 @@ impl Broker {
         {
             return Ok(Outcome::Granted { grant: grant.id });
         }
-        if self.inner.crowded(&draft.box_id) {
+        if draft.size() > MAX_QUESTION {
+            return Err(AskError::TooLarge);
+        }
+        if self.inner.crowded(&draft.box_id, &draft.method) {
             return Ok(Outcome::TooMany);
         }
         let now = now();
@@ -205,8 +217,10 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn crowded(&self, box_id: &BoxId) -> bool {
-        self.lock().open_of(box_id) >= self.limits.per_box
+    fn crowded(&self, box_id: &BoxId, method: &str) -> bool {
+        let mut state = self.lock();
+        let history = state.history.entry(box_id.clone()).or_default();
+        history.is_too_much(method, Instant::now()) || state.open_of(box_id) >= self.limits.per_box
     }
 
     fn open(self: Arc<Self>, question: Question, rememberable: bool, asked: Instant) -> Open {
@@ -221,6 +235,7 @@ impl Inner {
                 let _ = tx.send(Decided::no(Outcome::TooMany));
             } else {
                 let box_id = question.box_id.clone();
+                state.history.entry(box_id.clone()).or_default().note_asked(asked);
                 let pending = Pending { question, rememberable, asked, shown: None, answer: tx };
                 state.pending.push(pending);
                 state.show_first(&box_id);
@@ -236,6 +251,11 @@ impl Inner {
             return false;
         };
         let pending = state.pending.remove(at);
+        if matches!(decided.outcome, Outcome::Denied { .. }) {
+            let question = &pending.question;
+            let history = state.history.entry(question.box_id.clone()).or_default();
+            history.note_denied(&question.method, Instant::now());
+        }
         for sink in &state.sinks {
             sink.withdraw(&pending.question, &decided.outcome);
         }

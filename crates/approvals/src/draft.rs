@@ -39,6 +39,14 @@ impl Draft {
         self.remember.as_ref().filter(|_| self.tier != Tier::Irreversible)
     }
 
+    /// How much there is to read.
+    pub(crate) fn size(&self) -> usize {
+        let texts = [&self.project, &self.method, &self.title, &self.target];
+        let commits = self.commits.iter().flat_map(|c| [&c.oid, &c.subject]);
+        let all = texts.into_iter().chain(commits).chain(&self.warnings).chain(&self.argv);
+        all.chain(&self.summary).map(String::len).sum()
+    }
+
     pub(crate) fn into_question(self, id: QuestionId, now: Millis, expires_at: Millis) -> Question {
         let mut question = Question {
             id,

@@ -14,6 +14,7 @@
 
 mod broker;
 mod draft;
+mod history;
 mod sink;
 
 pub use broker::{AnswerError, AskError, Broker, Limits};

@@ -5,6 +5,7 @@
 //! check when the host fetches from it.
 
 use crate::create::json_line;
+use crate::engine::limited;
 use crate::exec::{CtlCall, Nothing, Sink};
 use crate::repo::is_oid;
 use crate::{Boxes, Error, Record};
@@ -13,11 +14,14 @@ use futures_util::{Stream, StreamExt, stream};
 use protocol::ctl::{BundleHead, Unbundle};
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt;
 
 /// The first line of an answer: one small JSON object.
 const HEAD_LIMIT: usize = 4 * 1024;
+/// A box that takes longer is stalling: whoever waits holds up the box's other work.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Boxes {
     /// Asks the box for its branch. `haves` are commits the host has; what is missing is written
@@ -41,7 +45,8 @@ impl Boxes {
         let mut args = vec!["bundle".to_owned(), branch.to_owned()];
         args.extend(haves.iter().cloned());
         let call = CtlCall { args, ..CtlCall::default() };
-        self.ctl(&record.container, call, stream::empty(), &mut sink).await?;
+        let asked = self.ctl(&record.container, call, stream::empty(), &mut sink);
+        limited("get the branch from the box", PATIENCE, asked).await??;
         sink.file.flush().await.map_err(|error| Error::io("write", dest, error))?;
         match sink.head {
             Head::Read(head) => Ok(head.oid),
@@ -64,7 +69,9 @@ impl Boxes {
             None => None,
         };
         let call = CtlCall { args: vec!["unbundle".to_owned()], ..CtlCall::default() };
-        self.ctl(&record.container, call, feed(line, file), &mut Nothing).await
+        let mut nothing = Nothing;
+        let told = self.ctl(&record.container, call, feed(line, file), &mut nothing);
+        limited("bring commits to the box", PATIENCE, told).await?
     }
 }
 

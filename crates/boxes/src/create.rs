@@ -31,6 +31,8 @@ use tokio_util::sync::CancellationToken;
 
 /// What PID 1 gets to stop everything before it is killed.
 pub(crate) const STOP_SECONDS: i32 = 30;
+/// Processes and threads a box may have at once.
+const PIDS: i64 = 8192;
 /// How long cleaning up may take.
 const CLEAN_UP: Duration = Duration::from_secs(180);
 
@@ -335,6 +337,8 @@ fn container_body(
 ) -> Result<ContainerCreateBody, Error> {
     let (uid, gid) = ids_in(profile);
     let host_config = HostConfig {
+        // The box's processes count as the person's own: a fork bomb must end inside.
+        pids_limit: Some(PIDS),
         mounts: Some(mounts(spec, project)?),
         network_mode: Some(network.to_owned()),
         security_opt: profile.selinux.then(|| vec!["label=disable".to_owned()]),

@@ -24,6 +24,8 @@ use tokio::sync::broadcast;
 const MAX_AUDIT: u32 = 1000;
 /// Lines of a box's status shown before it is destroyed.
 const MAX_UNCOMMITTED: usize = 200;
+/// How long a box is asked before it is destroyed.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 /// A hostile box may have a lot to say about its files.
 const MAX_STATUS: usize = 256 * 1024;
 
@@ -91,7 +93,9 @@ impl Api {
         let id = self.find(&target)?;
         let view = self.view(&id)?;
         let uncommitted = if view.state == BoxState::Running && view.branch.is_some() {
-            self.uncommitted(&id).await.ok()
+            // The box may stall: it must not be able to keep itself from being destroyed.
+            let asked = tokio::time::timeout(PATIENCE, self.uncommitted(&id)).await;
+            asked.ok().and_then(Result::ok)
         } else {
             None
         };
@@ -124,10 +128,11 @@ impl Api {
         let id = self.find(&target)?;
         let view = self.view(&id)?;
         let (boxes, record) = self.core.reach(&id).await?;
-        if view.state == BoxState::Running
-            && let Err(e) = self.core.relay.land(&id).await
-        {
-            tracing::warn!("last commits of {} were not fetched: {e}", view.name);
+        if view.state == BoxState::Running {
+            let landed = tokio::time::timeout(PATIENCE, self.core.relay.land(&id)).await;
+            if !matches!(landed, Ok(Ok(_))) {
+                tracing::warn!("last commits of {} may be missing on the host", view.name);
+            }
         }
         self.core.relay.close(&id);
         let removal = boxes.destroy(&record).await.map_err(control_error)?;

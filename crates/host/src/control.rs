@@ -283,8 +283,11 @@ async fn read(from: &mut OwnedReadHalf) -> io::Result<Option<(Kind, Vec<u8>)>> {
 struct Frames(OwnedWriteHalf);
 
 impl Frames {
+    /// One JSON value is one frame; a larger one is refused, never split.
     async fn send(&mut self, kind: Kind, body: &impl Serialize) -> io::Result<()> {
-        self.bytes(kind, &serde_json::to_vec(body)?).await
+        let body = serde_json::to_vec(body)?;
+        self.0.write_all(&frame::header(kind, body.len())?).await?;
+        self.0.write_all(&body).await
     }
 
     async fn bytes(&mut self, kind: Kind, payload: &[u8]) -> io::Result<()> {
@@ -303,7 +306,7 @@ impl Frames {
     }
 }
 
-/// JSON is far below a frame's limit; output of a command is cut into frames.
+/// Output of a command, cut into frames.
 fn chunks(payload: &[u8]) -> impl Iterator<Item = &[u8]> {
     let empty = payload.is_empty().then_some(payload);
     empty.into_iter().chain(payload.chunks(frame::MAX_PAYLOAD))

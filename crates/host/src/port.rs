@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 
 /// The most one bundle may bring to this disk.
-const MAX_BUNDLE: u64 = 4 * 1024 * 1024 * 1024;
+const MAX_BUNDLE: u64 = 1024 * 1024 * 1024;
 
 /// Holds the host weakly: the host owns the relay that owns this.
 pub struct EnginePort(pub Weak<Core>);
@@ -74,7 +74,8 @@ impl Core {
         self.tasks.spawn(async move {
             loop {
                 if let Err(e) = core.relay.land(&id).await {
-                    tracing::info!("commits of {id} did not reach the host's repository: {e}");
+                    // Not louder: a box decides how often, and what it says.
+                    tracing::debug!("commits of {id} did not reach the host's repository: {e}");
                 }
                 let mut state = core.state();
                 let Some(known) = state.boxes.get_mut(&id) else { return };

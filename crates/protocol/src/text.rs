@@ -25,6 +25,13 @@ pub fn visible(text: &str) -> String {
     out
 }
 
+/// At most `most` characters, made visible; what is left out is counted, never silently gone.
+pub fn shortened(text: &str, most: usize) -> String {
+    let Some((at, _)) = text.char_indices().nth(most) else { return visible(text) };
+    let more = text[at..].chars().count();
+    format!("{}… ({more} more characters)", visible(&text[..at]))
+}
+
 /// An argument as a shell would need it typed, made visible first: what a person reads in a
 /// question can be told apart word by word.
 pub fn quoted(arg: &str) -> String {
@@ -67,6 +74,13 @@ mod tests {
     fn relay_19_55_nothing_is_cut() {
         let long = format!("{}--admin", "x".repeat(5000));
         assert!(visible(&long).ends_with("--admin"));
+    }
+
+    #[test]
+    fn a_cut_is_said() {
+        assert_eq!(shortened("short", 5), "short");
+        assert_eq!(shortened("ünïcode\u{202e}!", 4), "ünïc… (5 more characters)");
+        assert!(shortened(&"\u{202e}".repeat(1_000_000), 200).len() < 3000);
     }
 
     #[test]

@@ -242,7 +242,12 @@ fn draft(
         warnings.push("rewrites history: commits on the remote branch are replaced".to_owned());
     }
     if !preview.ci.is_empty() {
-        warnings.push(format!("changes CI: {}", preview.ci.join(", ")));
+        let more = if preview.more_ci > 0 {
+            format!(" and {} more", preview.more_ci)
+        } else {
+            String::new()
+        };
+        warnings.push(format!("changes CI: {}{more}", preview.ci.join(", ")));
     }
     let summary = (preview.files > 0).then(|| {
         format!("{}, +{} −{}", count(preview.files, "file"), preview.added, preview.removed)
@@ -256,8 +261,9 @@ fn draft(
         method: "git.push".into(),
         tier: if preview.rewrites { Tier::Irreversible } else { Tier::Normal },
         title: title(push, worktree, preview),
-        // What CI runs with the project's secrets is looked at every time.
-        remember: preview.ci.is_empty().then(|| Rememberable {
+        // What CI runs with the project's secrets is looked at every time; and a yes to trying is
+        // no yes to doing.
+        remember: (preview.ci.is_empty() && !push.dry_run).then(|| Rememberable {
             scope: format!("{} {branch} lease={}", target, push.force_with_lease),
             what: format!("push to {branch} of {target}"),
         }),

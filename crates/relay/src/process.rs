@@ -33,15 +33,23 @@ pub struct Limit {
     /// Without a byte of output.
     pub idle: Duration,
     pub total: Duration,
+    /// Bytes of memory each process may have for its data. A few kilobytes of objects can be made
+    /// to unfold into more than any computer has.
+    pub memory: u64,
 }
+
+const GIB: u64 = 1024 * 1024 * 1024;
 
 impl Limit {
     /// For work on local files.
     pub const LOCAL: Limit =
-        Limit { idle: Duration::from_secs(120), total: Duration::from_secs(120) };
+        Limit { idle: Duration::from_secs(60), total: Duration::from_secs(60), memory: 2 * GIB };
     /// For work over a network, where a slow line is no fault.
-    pub const NETWORK: Limit =
-        Limit { idle: Duration::from_secs(120), total: Duration::from_secs(30 * 60) };
+    pub const NETWORK: Limit = Limit {
+        idle: Duration::from_secs(120),
+        total: Duration::from_secs(30 * 60),
+        memory: 4 * GIB,
+    };
 }
 
 /// What a program left behind.
@@ -94,6 +102,7 @@ impl Tool {
         command.args(args).current_dir(cwd).env_clear().envs(env.iter().map(|(k, v)| (k, v)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0).kill_on_drop(true);
+        bounded::memory(&mut command, limit.memory);
         let spawned = command.spawn();
         let mut child =
             spawned.map_err(|source| ProcessError::Spawn { program: self.path.clone(), source })?;
@@ -235,6 +244,24 @@ impl Drop for Group {
         if let Some(pid) = self.0 {
             // The leader may be gone while its children live on in the group.
             let _ = killpg(pid, Signal::SIGKILL);
+        }
+    }
+}
+
+/// The one place that needs `unsafe`: a bound on memory must be there before the program's first
+/// instruction, so it is set between fork and exec.
+mod bounded {
+    use nix::sys::resource::{Resource, setrlimit};
+    use tokio::process::Command;
+
+    #[allow(
+        unsafe_code,
+        reason = "pre_exec; the closure makes one system call and allocates nothing"
+    )]
+    pub fn memory(command: &mut Command, bytes: u64) {
+        let bound = move || Ok(setrlimit(Resource::RLIMIT_DATA, bytes, bytes)?);
+        unsafe {
+            command.pre_exec(bound);
         }
     }
 }

@@ -29,6 +29,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -71,7 +72,7 @@ pub(crate) struct Shared {
 pub(crate) struct BoxState {
     pub registration: Registration,
     /// One git operation per transfer repository at a time.
-    pub locks: Vec<AsyncMutex<()>>,
+    pub locks: Arc<Vec<AsyncMutex<()>>>,
     token: RwLock<Tokens>,
     calls: Bucket,
     events: Bucket,
@@ -103,10 +104,13 @@ impl Relay {
     /// Listens for a box at `<dir>/relay.sock`. A stale socket of an earlier host is replaced.
     pub fn open(&self, registration: Registration, token: TokenHash, dir: &Path) -> io::Result<()> {
         let id = registration.id.clone();
-        self.close(&id);
+        // An approved push of before may still run: the repositories keep their locks.
+        let locks = self.close(&id).filter(|locks| locks.len() == registration.worktrees.len());
+        let fresh =
+            || Arc::new(registration.worktrees.iter().map(|_| AsyncMutex::default()).collect());
         let listener = bind(&dir.join("relay.sock"))?;
         let state = Arc::new(BoxState {
-            locks: registration.worktrees.iter().map(|_| AsyncMutex::default()).collect(),
+            locks: locks.unwrap_or_else(fresh),
             registration,
             token: RwLock::new(Tokens { current: token, next: None }),
             calls: Bucket::new(240, 60),
@@ -138,10 +142,10 @@ impl Relay {
     }
 
     /// Stops listening for a box; what it asked is withdrawn.
-    pub fn close(&self, id: &BoxId) {
-        if let Some(state) = self.lock().remove(id) {
-            state.closed.cancel();
-        }
+    pub fn close(&self, id: &BoxId) -> Option<Arc<Vec<AsyncMutex<()>>>> {
+        let state = self.lock().remove(id)?;
+        state.closed.cancel();
+        Some(state.locks.clone())
     }
 
     /// Brings a box's branches to the user's repository. False when nothing could be written there.
@@ -222,6 +226,7 @@ async fn accept(shared: Arc<Shared>, state: Arc<BoxState>, listener: UnixListene
 
 async fn serve(shared: Arc<Shared>, state: Arc<BoxState>, stream: UnixStream) {
     let closed = state.closed.clone();
+    let Ok((stream, caller)) = with_ear(stream) else { return };
     let service = hyper::service::service_fn(move |request| {
         let (shared, state) = (shared.clone(), state.clone());
         async move { Ok::<_, Infallible>(answer(&shared, &state, request).await) }
@@ -236,11 +241,34 @@ async fn serve(shared: Arc<Shared>, state: Arc<BoxState>, stream: UnixStream) {
     // A connection that ends early drops the call in it, and with it the question it raised.
     tokio::select! {
         _ = &mut connection => {}
+        () = hung_up(&caller) => {}
         () = closed.cancelled() => {
             // What is being answered now may still get out; nothing new is read.
             connection.as_mut().graceful_shutdown();
             let _ = tokio::time::timeout(LAST_WORDS, connection).await;
         }
+    }
+}
+
+/// The stream, and a second handle on it that only listens for its end.
+fn with_ear(stream: UnixStream) -> io::Result<(UnixStream, UnixStream)> {
+    let stream = stream.into_std()?;
+    let ear = stream.try_clone()?;
+    Ok((UnixStream::from_std(stream)?, UnixStream::from_std(ear)?))
+}
+
+/// Resolves when the caller has closed its end. The HTTP server notices that only while it has
+/// nothing left to read: one more byte than the request would keep a question alive that nobody
+/// waits for.
+async fn hung_up(caller: &UnixStream) {
+    loop {
+        match caller.ready(Interest::READABLE).await {
+            Ok(ready) if !ready.is_read_closed() => {}
+            _ => return,
+        }
+        // Something to read, which is not for us: wait for the next change.
+        let _ =
+            caller.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
     }
 }
 

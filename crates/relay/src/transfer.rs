@@ -13,12 +13,20 @@ use crate::registration::Worktree;
 use connectors::git::{BranchName, ObjectId, RemoteName};
 use protocol::ctl::RefAt;
 use protocol::question::Commit;
-use protocol::text::visible;
+use protocol::text::{shortened, visible};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Commits listed in a question.
+/// Commits listed in a question, and how much of each one's first line.
 const SHOWN_COMMITS: usize = 5;
+const SHOWN_SUBJECT: usize = 200;
+/// Files that steer CI listed in a question, and how much of each one's path.
+const SHOWN_CI: usize = 10;
+const SHOWN_PATH: usize = 200;
+/// How much of git's complaint is passed on.
+const SHOWN_ERROR: usize = 2000;
+/// The most a transfer repository may hold: a box can fill it without anybody being asked.
+const MAX_PACKS: u64 = 4 * 1024 * 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
@@ -49,8 +57,10 @@ pub struct Preview {
     pub files: u32,
     pub added: u32,
     pub removed: u32,
-    /// Files that change what a CI service runs.
+    /// Files that change what a CI service runs, the first few.
     pub ci: Vec<String>,
+    /// How many more of those there are.
+    pub more_ci: u32,
     /// The remote branch is not an ancestor of the new commit.
     pub rewrites: bool,
 }
@@ -91,7 +101,7 @@ impl Transfer<'_> {
         let quote = |v: &str| format!("\"{}\"", v.replace('\\', "\\\\").replace('"', "\\\""));
         let version = i32::from(self.worktree.object_format == "sha256");
         let mut text = format!(
-            "[core]\n\trepositoryformatversion = {version}\n\tbare = true\n\thooksPath = /dev/null\n\tfsmonitor = false\n\tlogAllRefUpdates = false\n[push]\n\tfollowTags = false\n\trecurseSubmodules = no\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
+            "[core]\n\trepositoryformatversion = {version}\n\tbare = true\n\thooksPath = /dev/null\n\tfsmonitor = false\n\tlogAllRefUpdates = false\n\tbigFileThreshold = 16m\n[push]\n\tfollowTags = false\n\trecurseSubmodules = no\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
         );
         if version == 1 {
             text.push_str("[extensions]\n\tobjectFormat = sha256\n");
@@ -113,7 +123,7 @@ impl Transfer<'_> {
         args.push(format!("+refs/remotes/{remote}/*:refs/remotes/{remote}/*").into());
         args.push(format!("+refs/remotes/{remote}/*:refs/delivered/{remote}/*").into());
         let output = self.run(&args, Limit::LOCAL).await?;
-        check("fetch", output).map(drop)
+        self.check("fetch", output).map(drop)
     }
 
     /// Object ids the box certainly has.
@@ -134,7 +144,55 @@ impl Transfer<'_> {
         let mut args: Vec<OsString> = fetch_args();
         args.push(bundle.into());
         args.push(format!("+refs/heads/{branch}:{to}").into());
-        check("fetch from the box", self.run(&args, Limit::LOCAL).await?).map(drop)
+        self.room()?;
+        let taken = self.check("fetch from the box", self.run(&args, Limit::LOCAL).await?);
+        if taken.is_err() {
+            self.sweep();
+        }
+        taken.map(drop)
+    }
+
+    fn packs(&self) -> impl Iterator<Item = std::fs::DirEntry> + use<> {
+        let dir = self.worktree.transfer.join("objects/pack");
+        std::fs::read_dir(dir).into_iter().flatten().flatten()
+    }
+
+    fn room(&self) -> Done<()> {
+        let used: u64 = self.packs().filter_map(|e| e.metadata().ok()).map(|m| m.len()).sum();
+        if used <= MAX_PACKS {
+            return Ok(());
+        }
+        let detail = "this box has sent more than 4 GiB of commits; destroy it and make a new one";
+        Err(TransferError::Git { what: "fetch from the box", detail: detail.into() })
+    }
+
+    /// Removes what a fetch that broke off left behind: a box may break off as often as it likes.
+    fn sweep(&self) {
+        let left = |e: &std::fs::DirEntry| e.file_name().to_string_lossy().starts_with("tmp_");
+        for entry in self.packs().filter(left) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+        let objects = std::fs::read_dir(self.worktree.transfer.join("objects"));
+        let objects = objects.into_iter().flatten().flatten();
+        let left =
+            |e: &std::fs::DirEntry| e.file_name().to_string_lossy().starts_with("tmp_objdir");
+        for entry in objects.filter(left) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+
+    /// The output of a git that succeeded; else what it said, without the places on this host.
+    fn check(&self, what: &'static str, output: Output) -> Done<Output> {
+        if output.ok() {
+            return Ok(output);
+        }
+        let mut said = secrets::redact(output.err().trim());
+        for place in [self.worktree.transfer.parent(), Some(&self.worktree.host_repo)] {
+            if let Some(place) = place.and_then(Path::to_str).filter(|p| p.len() > 1) {
+                said = said.replace(place, "…");
+            }
+        }
+        Err(TransferError::Git { what, detail: shortened(&said, SHOWN_ERROR) })
     }
 
     /// Where the box's branch is, as far as the host has seen.
@@ -171,6 +229,7 @@ impl Transfer<'_> {
             added: 0,
             removed: 0,
             ci: vec![],
+            more_ci: 0,
             rewrites,
         };
         self.measure(remote, &mut preview).await?;
@@ -179,7 +238,7 @@ impl Transfer<'_> {
 
     /// Counts files and lines between what the remote has and what it would get.
     async fn measure(&self, remote: &RemoteName, preview: &mut Preview) -> Done<()> {
-        let Some(from) = self.compared_with(remote, preview).await? else { return Ok(()) };
+        let from = self.compared_with(remote, preview).await?;
         let args = ["diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv"];
         let ids = [from.as_str(), preview.new.as_str()];
         let output = self.must("diff", &[&args[..], &ids[..]].concat(), Limit::LOCAL).await?;
@@ -187,25 +246,23 @@ impl Transfer<'_> {
             let line = String::from_utf8_lossy(line);
             let mut fields = line.splitn(3, '\t');
             let mut number = || fields.next().and_then(|n| n.parse::<u32>().ok()).unwrap_or(0);
-            preview.added += number();
-            preview.removed += number();
-            preview.files += 1;
-            if let Some(path) = fields.next().filter(|p| steers_ci(p)) {
-                preview.ci.push(visible(path));
+            preview.added = preview.added.saturating_add(number());
+            preview.removed = preview.removed.saturating_add(number());
+            preview.files = preview.files.saturating_add(1);
+            match fields.next().filter(|path| steers_ci(path)) {
+                Some(_) if preview.ci.len() == SHOWN_CI => preview.more_ci += 1,
+                Some(path) => preview.ci.push(shortened(path, SHOWN_PATH)),
+                None => {}
             }
         }
         Ok(())
     }
 
     /// The commit a diff is taken from: the remote branch, else where the new commits leave what
-    /// the remote has, else where the box started.
-    async fn compared_with(
-        &self,
-        remote: &RemoteName,
-        preview: &Preview,
-    ) -> Done<Option<ObjectId>> {
-        if preview.old.is_some() {
-            return Ok(preview.old.clone());
+    /// the remote has, else where the box started, else nothing at all.
+    async fn compared_with(&self, remote: &RemoteName, preview: &Preview) -> Done<ObjectId> {
+        if let Some(old) = &preview.old {
+            return Ok(old.clone());
         }
         let args = ["for-each-ref", "--format=%(objectname)", &format!("refs/remotes/{remote}/")];
         let known = self.must("for-each-ref", &args, Limit::LOCAL).await?.out();
@@ -214,10 +271,22 @@ impl Transfer<'_> {
             let args = [&["merge-base", preview.new.as_str()][..], &known[..]].concat();
             let base = self.git(&args, Limit::LOCAL).await?.out();
             if let Ok(base) = base.trim().parse() {
-                return Ok(Some(base));
+                return Ok(base);
             }
         }
-        Ok(self.worktree.base.clone())
+        match &self.worktree.base {
+            Some(base) => Ok(base.clone()),
+            None => self.empty_tree().await,
+        }
+    }
+
+    async fn empty_tree(&self) -> Done<ObjectId> {
+        let args = ["hash-object", "-t", "tree", "/dev/null"];
+        let output = self.must("hash-object", &args, Limit::LOCAL).await?;
+        output.out().trim().parse().map_err(|_| TransferError::Git {
+            what: "hash-object",
+            detail: "it gave no object id".into(),
+        })
     }
 
     /// Freezes what was approved, so that the push can only ever send that.
@@ -346,7 +415,7 @@ impl Transfer<'_> {
     }
 
     async fn must(&self, what: &'static str, args: &[&str], limit: Limit) -> Done<Output> {
-        check(what, self.git(args, limit).await?)
+        self.check(what, self.git(args, limit).await?)
     }
 
     async fn git(&self, args: &[&str], limit: Limit) -> Done<Output> {
@@ -422,18 +491,10 @@ fn fetch_args() -> Vec<OsString> {
     .to_vec()
 }
 
-fn check(what: &'static str, output: Output) -> Done<Output> {
-    if output.ok() {
-        return Ok(output);
-    }
-    let detail = secrets::redact(output.err().trim());
-    Err(TransferError::Git { what, detail: visible(&detail) })
-}
-
 fn commits(log: &str) -> Vec<Commit> {
     let split = |record: &str| {
         let (oid, subject) = record.split_once('\t')?;
-        Some(Commit { oid: visible(oid), subject: visible(subject) })
+        Some(Commit { oid: visible(oid), subject: shortened(subject, SHOWN_SUBJECT) })
     };
     log.split('\0').filter_map(split).collect()
 }
@@ -443,17 +504,74 @@ fn steers_ci(path: &str) -> bool {
     const FOLDERS: &[&str] = &[
         ".github/workflows/",
         ".github/actions/",
-        ".circleci/",
         ".gitea/workflows/",
         ".forgejo/workflows/",
+        ".gitlab/",
+        ".circleci/",
         ".buildkite/",
+        ".woodpecker/",
+        ".semaphore/",
+        ".teamcity/",
     ];
+    // With either ending, and whatever stands between name and ending.
     const FILES: &[&str] = &[
-        ".gitlab-ci.yml",
-        "Jenkinsfile",
-        "azure-pipelines.yml",
-        "bitbucket-pipelines.yml",
-        ".travis.yml",
+        ".gitlab-ci",
+        "jenkinsfile",
+        "azure-pipelines",
+        "bitbucket-pipelines",
+        ".travis",
+        ".drone",
+        ".woodpecker",
+        "appveyor",
+        ".appveyor",
+        ".cirrus",
+        ".semaphore",
+        "cloudbuild",
+        "buildspec",
+        "wercker",
+        "codefresh",
+        ".build",
+        "bitrise",
     ];
-    FOLDERS.iter().any(|f| path.starts_with(f)) || FILES.contains(&path)
+    let path = path.to_ascii_lowercase();
+    let file = path.rsplit('/').next().unwrap_or_default();
+    let yaml = file.ends_with(".yml")
+        || file.ends_with(".yaml")
+        || !file[1.min(file.len())..].contains('.');
+    FOLDERS.iter().any(|folder| path.starts_with(folder))
+        || (yaml && FILES.iter().any(|name| file.starts_with(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relay_a40_files_that_steer_ci_are_known() {
+        for path in [
+            ".github/workflows/ci.yml",
+            ".gitlab-ci.yml",
+            ".gitlab/ci/build.yml",
+            "Jenkinsfile",
+            "deploy/Jenkinsfile",
+            ".drone.yml",
+            ".woodpecker.yml",
+            ".woodpecker/build.yaml",
+            "appveyor.yml",
+            ".cirrus.yml",
+            "azure-pipelines.yaml",
+            "azure-pipelines-release.yml",
+            ".semaphore/semaphore.yml",
+            "cloudbuild.yaml",
+            ".travis.yml",
+            ".circleci/config.yml",
+        ] {
+            assert!(steers_ci(path), "{path}");
+        }
+        for path in
+            ["src/main.rs", "README.md", "docs/github/workflows.md", "", ".drone.md", "travis.rs"]
+        {
+            assert!(!steers_ci(path), "{path}");
+        }
+    }
 }

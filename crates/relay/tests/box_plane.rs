@@ -17,6 +17,7 @@ use relay::{
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -52,7 +53,11 @@ fn commit(dir: &Path, file: &str, subject: &str) -> String {
 }
 
 /// Plays the box's side: bundles from and to a plain repository.
-struct BoxRepo(PathBuf);
+struct BoxRepo {
+    dir: PathBuf,
+    /// Cuts the end off every bundle, as a box that wants to leave litter would.
+    spoil: Arc<AtomicBool>,
+}
 
 impl BoxPort for BoxRepo {
     fn export_bundle<'a>(
@@ -63,13 +68,17 @@ impl BoxPort for BoxRepo {
         dest: &'a Path,
     ) -> BoxFuture<'a, Result<Option<String>, PortError>> {
         Box::pin(async move {
-            let tip = git(&self.0, &["rev-parse", &format!("refs/heads/{branch}")]);
+            let tip = git(&self.dir, &["rev-parse", &format!("refs/heads/{branch}")]);
             if !haves.contains(&tip) {
                 let head = format!("refs/heads/{branch}");
                 let mut args =
                     vec!["bundle", "create", "-q", dest.to_str().unwrap(), &head, "--not"];
                 args.extend(haves.iter().map(String::as_str));
-                git(&self.0, &args);
+                git(&self.dir, &args);
+            }
+            if self.spoil.load(Ordering::Relaxed) {
+                let file = std::fs::File::options().write(true).open(dest).unwrap();
+                file.set_len(file.metadata().unwrap().len() - 40).unwrap();
             }
             Ok(Some(tip))
         })
@@ -83,10 +92,10 @@ impl BoxPort for BoxRepo {
     ) -> BoxFuture<'a, Result<(), PortError>> {
         Box::pin(async move {
             if let Some(bundle) = bundle {
-                git(&self.0, &["bundle", "unbundle", bundle.to_str().unwrap()]);
+                git(&self.dir, &["bundle", "unbundle", bundle.to_str().unwrap()]);
             }
             for at in unbundle.refs {
-                git(&self.0, &["update-ref", &at.name, &at.oid]);
+                git(&self.dir, &["update-ref", &at.name, &at.oid]);
             }
             Ok(())
         })
@@ -148,11 +157,21 @@ struct World {
     token: Token,
     broker: Broker,
     notes: Arc<Notes>,
+    spoil: Arc<AtomicBool>,
     relay: Relay,
 }
 
 impl World {
     fn new() -> Self {
+        Self::with_base(true)
+    }
+
+    /// The host's repository and its remote have no commit yet.
+    fn empty() -> Self {
+        Self::with_base(false)
+    }
+
+    fn with_base(with_base: bool) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let (host, remote, inside) = (path("host"), path("remote.git"), path("inside"));
@@ -162,20 +181,24 @@ impl World {
         git(dir.path(), &["init", "-q", "--bare", "-b", "main", "remote.git"]);
         git(&host, &["init", "-q", "-b", "main"]);
         git(&host, &["remote", "add", "origin", remote.to_str().unwrap()]);
-        let base = commit(&host, "README", "first");
-        git(&host, &["push", "-q", "origin", "main"]);
+        let base = with_base.then(|| commit(&host, "README", "first"));
+        if with_base {
+            git(&host, &["push", "-q", "origin", "main"]);
+        }
         git(&inside, &["init", "-q", "-b", BRANCH]);
         let alternates = inside.join(".git/objects/info/alternates");
         std::fs::write(alternates, host.join(".git/objects").to_str().unwrap()).unwrap();
-        git(&inside, &["reset", "-q", "--hard", &base]);
+        if let Some(base) = &base {
+            git(&inside, &["reset", "-q", "--hard", base]);
+        }
 
-        let notes = Arc::new(Notes::default());
+        let (notes, spoil) = (Arc::new(Notes::default()), Arc::new(AtomicBool::new(false)));
         let limits =
             Limits { timeout: Duration::from_secs(60), grace: Duration::ZERO, ..Limits::default() };
         let broker = Broker::new(notes.clone(), limits);
         let relay = Relay::new(Deps {
             broker: broker.clone(),
-            port: Arc::new(BoxRepo(inside.clone())),
+            port: Arc::new(BoxRepo { dir: inside.clone(), spoil: spoil.clone() }),
             trail: notes.clone(),
             git: Tool::find("git", &std::env::var_os("PATH").unwrap()).unwrap(),
             env: base_env(std::env::vars_os()),
@@ -189,7 +212,7 @@ impl World {
             worktrees: vec![Worktree {
                 container_path: "/workspace".into(),
                 branch: BRANCH.parse().unwrap(),
-                base: Some(base.parse().unwrap()),
+                base: base.map(|base| base.parse().unwrap()),
                 host_repo: host.clone(),
                 host_objects: host.join(".git/objects"),
                 object_format: "sha1".into(),
@@ -204,7 +227,7 @@ impl World {
         let token = Token::from_bytes([7; 32]);
         relay.open(registration, token.hash(), &path("run")).unwrap();
         let socket = path("run/relay.sock");
-        Self { _dir: dir, host, remote, inside, socket, token, broker, notes, relay }
+        Self { _dir: dir, host, remote, inside, socket, token, broker, notes, spoil, relay }
     }
 
     fn headers(&self) -> Vec<(String, String)> {
@@ -554,6 +577,92 @@ async fn relay_19_51_a_caller_that_leaves_pushes_nothing() {
             .is_err()
     );
     assert_eq!(world.at_remote(BRANCH), None);
+}
+
+#[tokio::test]
+async fn relay_a26_one_byte_too_many_does_not_keep_a_question_alive() {
+    let world = World::new();
+    commit(&world.inside, "a.txt", "one");
+    let body = r#"{"method":"git.push"}"#;
+    let request = format!(
+        "POST /rpc HTTP/1.1\r\nhost: agentbox\r\ncontent-type: application/json\r\nauthorization: Bearer {}\r\ncontent-length: {}\r\n\r\n{body}G",
+        world.token.as_str(),
+        body.len()
+    );
+    let mut stream = UnixStream::connect(&world.socket).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let question = world.question().await;
+    drop(stream);
+    for _ in 0..500 {
+        if world.broker.pending().is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let late =
+        world.broker.answer(&question.id, &question.digest, Verdict::AllowOnce, Surface::Cli);
+    assert!(late.is_err(), "a question nobody waited for was answered");
+    assert_eq!(world.at_remote(BRANCH), None);
+}
+
+#[tokio::test]
+async fn a_yes_to_a_dry_run_is_not_remembered() {
+    let world = World::new();
+    commit(&world.inside, "a.txt", "one");
+    let answer = async {
+        let question = world.question().await;
+        assert!(question.title.ends_with("(dry run)"), "{}", question.title);
+        let hour = Verdict::AllowFor { seconds: 3600 };
+        let refused = world.broker.answer(&question.id, &question.digest, hour, Surface::Cli);
+        assert_eq!(refused, Err(approvals::AnswerError::NotRememberable));
+        world
+            .broker
+            .answer(&question.id, &question.digest, Verdict::AllowOnce, Surface::Cli)
+            .unwrap();
+    };
+    let params = json!({ "args": ["--dry-run"] });
+    let (envelope, ()) = tokio::join!(world.call("git.push", params), answer);
+    assert_eq!(envelope.exit_code, 0, "{}", envelope.stderr);
+    assert_eq!(world.at_remote(BRANCH), None);
+}
+
+#[tokio::test]
+async fn relay_a24_an_endless_subject_is_cut_where_one_sees_it() {
+    let world = World::new();
+    std::fs::write(world.inside.join("a.txt"), "x").unwrap();
+    std::fs::write(world.inside.join("message"), "\u{202e}".repeat(300_000)).unwrap();
+    git(&world.inside, &["add", "a.txt"]);
+    git(&world.inside, &["commit", "-q", "-F", "message"]);
+    let (_, question) = world.answered("git.push", json!({}), Verdict::Deny).await;
+    assert!(question.commits[0].subject.ends_with("… (299800 more characters)"));
+}
+
+#[tokio::test]
+async fn a_fetch_that_breaks_off_leaves_no_litter_and_no_host_path() {
+    let world = World::new();
+    let blob = world.inside.join("noise");
+    let noise: Vec<u8> =
+        (0..200_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    std::fs::write(&blob, noise).unwrap();
+    git(&world.inside, &["add", "noise"]);
+    git(&world.inside, &["commit", "-qm", "noise"]);
+    world.spoil.store(true, Ordering::Relaxed);
+    let envelope = world.call("git.push", json!({})).await;
+    assert_eq!(envelope.exit_code, 1);
+    let place = world.host.parent().unwrap().to_str().unwrap();
+    assert!(!envelope.stderr.contains(place), "{}", envelope.stderr);
+    let packs = world.socket.parent().unwrap().join("../repos/workspace.git/objects/pack");
+    let left: Vec<_> = std::fs::read_dir(packs).unwrap().flatten().map(|e| e.file_name()).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test]
+async fn relay_a40_the_first_push_of_an_empty_repository_shows_its_workflow() {
+    let world = World::empty();
+    commit(&world.inside, ".github/workflows/steal.yml", "run things");
+    let (_, question) = world.answered("git.push", json!({}), Verdict::Deny).await;
+    assert_eq!(question.warnings, ["changes CI: .github/workflows/steal.yml"]);
+    assert_eq!(question.summary.as_deref(), Some("1 file, +1 −0"));
 }
 
 #[tokio::test]

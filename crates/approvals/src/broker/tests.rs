@@ -198,6 +198,29 @@ async fn a_host_that_stops_denies_everything() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_question_nobody_can_read_is_not_asked() {
+    let (broker, notes, _) = broker();
+    let mut long = draft("one");
+    long.warnings = vec!["x".repeat(70_000)];
+    assert!(matches!(broker.ask(long).await, Err(AskError::TooLarge)));
+    assert!(notes.log.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn relay_a22_a_denied_box_that_keeps_asking_is_not_heard() {
+    let (broker, _, screen) = broker();
+    for n in 0..3 {
+        let task = asked(&broker, &n.to_string()).await;
+        let q = question(&broker, &n.to_string());
+        broker.answer(&q.id, &q.digest, Verdict::Deny, Surface::Cli).unwrap();
+        task.await.unwrap().unwrap();
+    }
+    let shown = screen.0.lock().unwrap().len();
+    assert_eq!(broker.ask(draft("again")).await.unwrap(), Outcome::TooMany);
+    assert_eq!(screen.0.lock().unwrap().len(), shown);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_cannot_be_recorded_is_not_asked() {
     let notes = Arc::new(Notes { broken: true, ..Notes::default() });
     let broker = Broker::new(notes, Limits::default());

@@ -10,7 +10,7 @@ async fn script(text: &str, limit: Limit) -> Output {
 }
 
 fn short() -> Limit {
-    Limit { idle: Duration::from_millis(300), total: Duration::from_secs(5) }
+    Limit { idle: Duration::from_millis(300), total: Duration::from_secs(5), memory: 1 << 30 }
 }
 
 #[tokio::test]
@@ -51,6 +51,16 @@ async fn relay_19_60_a_flood_is_cut_and_ended() {
 async fn a_child_that_keeps_the_pipe_does_not_hold_the_relay() {
     let output = script("sleep 600 & exit 0", short()).await;
     assert_eq!(output.code, 124);
+}
+
+#[tokio::test]
+async fn a_program_that_takes_all_memory_ends() {
+    // Without a line's end in sight tail keeps everything.
+    let text = "head -c 400000000 /dev/zero | tail -n 1 | wc -c";
+    let small = Limit { memory: 64 << 20, ..Limit::LOCAL };
+    let output = script(text, small).await;
+    assert_ne!(output.out().trim(), "400000000", "the bound did not hold");
+    assert_eq!(script(text, Limit::LOCAL).await.out().trim(), "400000000");
 }
 
 #[test]
