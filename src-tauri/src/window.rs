@@ -37,7 +37,11 @@ pub fn run(page: Page) -> Result<(), Failure> {
 }
 
 fn open(app: &App) -> tauri::Result<()> {
-    WebviewWindowBuilder::new(app, LABEL, WebviewUrl::App("index.html".into()))
+    let mut window = WebviewWindowBuilder::new(app, LABEL, WebviewUrl::App("index.html".into()));
+    if let Some(icon) = app.default_window_icon() {
+        window = window.icon(icon.clone())?;
+    }
+    window
         .title("AgentBox")
         .inner_size(980.0, 680.0)
         .min_inner_size(640.0, 420.0)

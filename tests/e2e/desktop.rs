@@ -54,13 +54,19 @@ fn a_picture_of_the_app_at_work() {
     eventually(SOON, "the dialog, ready", || {
         world.screen().exists(APP, "fix-login asks", "Allow once").then_some(())
     });
-    // Side by side, so that both can be seen.
-    for (title, place) in [("AgentBox", "0,12,44,-1,-1"), ("fix-login asks", "0,640,400,-1,-1")] {
+    // Side by side, so that both can be seen. The new size makes the window draw itself anew.
+    let place = |title: &str, place: &str| {
         let moved = world.session().command("wmctrl").args(["-r", title, "-e", place]).status();
         assert!(moved.unwrap().success());
-    }
-    page_is_drawn(&world, "agentbox");
-    screen::shoot(world.session(), "agentbox");
+    };
+    place("fix-login asks", "0,650,430,-1,-1");
+    place("AgentBox", "0,12,44,860,640");
+    eventually(SOON, "a picture that has settled", || {
+        let one = std::fs::read(screen::shoot(world.session(), "agentbox")).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        let two = std::fs::read(screen::shoot(world.session(), "agentbox")).unwrap();
+        (one == two).then_some(())
+    });
     world.ok(&["deny", "fix-login"]);
     assert_eq!(push.end().code, Some(10));
 }
