@@ -513,7 +513,7 @@ fn steers_ci(path: &str) -> bool {
         ".semaphore/",
         ".teamcity/",
     ];
-    // With either ending, and whatever stands between name and ending.
+    // With any ending settings have, and whatever stands between name and ending.
     const FILES: &[&str] = &[
         ".gitlab-ci",
         "jenkinsfile",
@@ -535,11 +535,10 @@ fn steers_ci(path: &str) -> bool {
     ];
     let path = path.to_ascii_lowercase();
     let file = path.rsplit('/').next().unwrap_or_default();
-    let yaml = file.ends_with(".yml")
-        || file.ends_with(".yaml")
-        || !file[1.min(file.len())..].contains('.');
+    let (stem, ending) = file.rsplit_once('.').unwrap_or((file, ""));
+    let settings = matches!(ending, "" | "yml" | "yaml") || stem.is_empty();
     FOLDERS.iter().any(|folder| path.starts_with(folder))
-        || (yaml && FILES.iter().any(|name| file.starts_with(name)))
+        || (settings && FILES.iter().any(|name| file.starts_with(name)))
 }
 
 #[cfg(test)]
