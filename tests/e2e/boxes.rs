@@ -199,3 +199,31 @@ fn the_demo_shows_a_push_and_cleans_up() {
     assert!(ended.err.contains("allowed"), "{}", ended.err);
     assert_eq!(world.json(&["list", "-g"])["boxes"].as_array().unwrap().len(), 0);
 }
+
+#[test]
+fn a_command_ends_when_its_person_goes() {
+    let world = World::headless();
+    world.create("run");
+    let shell = crate::world::Running::start(
+        world.agentbox_command(&["shell", "run", "--", "sleep", "777"]),
+    );
+    let runs = || world.in_box("run", "pgrep -x sleep").status.success();
+    eventually(SOON, "the command running", || runs().then_some(()));
+    shell.kill();
+    eventually(SOON, "the command ending", || (!runs()).then_some(()));
+}
+
+#[test]
+fn a_host_that_was_killed_while_it_made_a_box_cleans_up_later() {
+    let mut world = World::headless();
+    let create = crate::world::Running::start(world.agentbox_command(&["create", "-n", "half"]));
+    eventually(SOON, "the box's socket folder", || {
+        world.home().join("run/boxes").read_dir().unwrap().next()
+    });
+    world.kill_host();
+    assert_ne!(create.end().code, Some(0));
+    world.start_serve();
+    // Its name and its network are free again.
+    world.create("half");
+    assert_eq!(world.box_ok("half", "git rev-parse --abbrev-ref HEAD"), "agentbox/half");
+}

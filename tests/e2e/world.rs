@@ -348,6 +348,11 @@ impl Running {
         Self(command.spawn().unwrap())
     }
 
+    pub fn kill(mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+
     #[track_caller]
     pub fn end(mut self) -> Ended {
         let ended = agentbox_e2e::wait::try_eventually(SOON, || match self.0.try_wait() {

@@ -74,7 +74,7 @@ impl Boxes {
         let cancel = CancellationToken::new();
         let saga = Saga { boxes: self.clone(), spec, watcher, cancel: cancel.clone() };
         let _told_when_dropped = cancel.drop_guard();
-        let made = tokio::spawn(saga.run()).await;
+        let made = self.sagas.spawn(saga.run()).await;
         made.unwrap_or_else(|error| {
             Err(Error::Engine { what: "make the box".into(), status: None, why: error.to_string() })
         })

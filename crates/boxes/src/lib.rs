@@ -50,6 +50,7 @@ pub use progress::{Watch, Watcher};
 pub use record::{Record, Remote, RepoRecord};
 
 use std::sync::Arc;
+use tokio_util::task::TaskTracker;
 
 /// The boxes of one installation on one engine. Cheap to clone.
 #[derive(Clone)]
@@ -59,11 +60,19 @@ pub struct Boxes {
     owner: Arc<str>,
     /// One image build at a time: a second create waits for the first one's image.
     building: Arc<tokio::sync::Mutex<()>>,
+    /// Creates under way, those being taken back among them.
+    sagas: TaskTracker,
 }
 
 impl Boxes {
     pub fn new(engine: Engine, owner: &str) -> Self {
-        Self { engine, owner: owner.into(), building: Arc::default() }
+        Self { engine, owner: owner.into(), building: Arc::default(), sagas: TaskTracker::new() }
+    }
+
+    /// Waits until no create is under way: what was called off has then been taken back.
+    pub async fn settled(&self) {
+        self.sagas.close();
+        self.sagas.wait().await;
     }
 
     pub fn engine(&self) -> &Engine {

@@ -3,7 +3,7 @@
 
 use crate::commands::{
     approvals, approve, audit, completions, create, demo, deny, destroy, doctor, grants, list,
-    prepare, serve, shell, start, status, stop,
+    prepare, quit, serve, shell, start, status, stop,
 };
 use crate::context::Context;
 use crate::error::Outcome;
@@ -57,6 +57,7 @@ pub enum Command {
     Prepare(prepare::Args),
     Demo(demo::Args),
     Serve(serve::Args),
+    Quit(quit::Args),
     Completions(completions::Args),
 }
 
@@ -79,6 +80,7 @@ impl Command {
             Command::Prepare(args) => prepare::run(ctx, args),
             Command::Demo(args) => demo::run(ctx, args),
             Command::Serve(args) => serve::run(ctx, args),
+            Command::Quit(args) => quit::run(ctx, args),
             Command::Completions(args) => completions::run(ctx, args),
         }
     }

@@ -51,13 +51,17 @@ pub fn exact(then: Millis, zone: TimeZone) -> String {
     strtime::format("%Y-%m-%d %H:%M:%S", &zoned).unwrap_or_else(|_| then.to_string())
 }
 
+/// The longest time an answer is remembered, in seconds.
+const LONGEST: u64 = 30 * 24 * 3600;
+
 /// `30m`, `1h`, `2d`: a time to remember an answer for, in seconds.
 pub fn parse_duration(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a length of time such as 30m, 1h or 2d");
     let span: Span = text.parse().map_err(|_| wrong())?;
     let length =
         span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?.as_secs();
-    u64::try_from(length).ok().filter(|s| *s > 0).ok_or_else(wrong)
+    let length = u64::try_from(length).ok().filter(|s| *s > 0).ok_or_else(wrong)?;
+    if length > LONGEST { Err(format!("{text:?} is too long: at most 30d")) } else { Ok(length) }
 }
 
 fn timestamp(at: Millis) -> Timestamp {
@@ -88,7 +92,7 @@ mod tests {
         assert_eq!(parse_duration("30m"), Ok(1800));
         assert_eq!(parse_duration("1h"), Ok(3600));
         assert_eq!(parse_duration("2d"), Ok(172_800));
-        for bad in ["", "0m", "-1h", "soon", "1", "1mo"] {
+        for bad in ["", "0m", "-1h", "soon", "1", "1mo", "31d"] {
             assert!(parse_duration(bad).is_err(), "{bad:?} was taken");
         }
     }

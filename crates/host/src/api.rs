@@ -169,7 +169,12 @@ impl Api {
     }
 
     /// Runs a command in a box as its user; a stopped box is started first.
-    pub async fn exec(&self, target: Target, argv: Vec<String>, tty: Option<Size>) -> Reply<Exec> {
+    pub async fn exec(
+        &self,
+        target: Target,
+        argv: Vec<String>,
+        tty: Option<Size>,
+    ) -> Reply<(Exec, HangUp)> {
         let id = self.find(&target)?;
         match self.core.box_state(&id) {
             BoxState::Stopped => self.core.start_box(&id).await?,
@@ -181,15 +186,18 @@ impl Api {
             _ => {}
         }
         let (boxes, record) = self.core.reach(&id).await?;
+        let mark = format!("{MARK}={:032x}", u128::from_be_bytes(crate::create::random()?));
+        let term = tty.is_some().then(|| "TERM=xterm-256color".to_owned());
         let spec = ExecSpec {
             argv,
             user: Some(BOX_USER.into()),
             cwd: Some(paths::WORKSPACE.into()),
-            env: tty.is_some().then(|| "TERM=xterm-256color".to_owned()).into_iter().collect(),
+            env: term.into_iter().chain([mark.clone()]).collect(),
             tty: tty.is_some(),
             size: tty,
         };
-        boxes.exec(&record, spec).await.map_err(control_error)
+        let exec = boxes.exec(&record, spec).await.map_err(control_error)?;
+        Ok((exec, HangUp { core: self.core.clone(), boxes, record, mark }))
     }
 
     pub fn questions(&self) -> Vec<Question> {
@@ -339,6 +347,40 @@ impl Core {
         let token_hash = *token.hash().as_bytes();
         let stored = crate::store::StoredBox { record: record.clone(), token_hash };
         Ok(self.store.put_box(stored).await?)
+    }
+}
+
+/// Marks the processes of one command in a box.
+const MARK: &str = "AGENTBOX_COMMAND";
+
+/// Ends a command in a box whose person has gone: engines leave it running.
+pub struct HangUp {
+    core: Arc<Core>,
+    boxes: boxes::Boxes,
+    record: boxes::Record,
+    mark: String,
+}
+
+impl HangUp {
+    /// In the background. A process that changed its environment has left on purpose.
+    pub fn end(self) {
+        let script = "for p in /proc/[0-9]*; do tr '\\0' '\\n' < $p/environ 2>/dev/null | \
+            grep -qxF \"$0\" && kill -HUP ${p#/proc/}; done; true";
+        let spec = ExecSpec {
+            argv: vec!["sh".into(), "-c".into(), script.into(), self.mark],
+            user: Some(BOX_USER.into()),
+            ..ExecSpec::default()
+        };
+        self.core.tasks.spawn(async move {
+            let ended = async {
+                let mut exec = self.boxes.exec(&self.record, spec).await?;
+                while exec.output.next().await?.is_some() {}
+                Ok::<_, boxes::Error>(())
+            };
+            if !matches!(tokio::time::timeout(PATIENCE, ended).await, Ok(Ok(()))) {
+                tracing::debug!("a command in {} may go on", self.record.name);
+            }
+        });
     }
 }
 

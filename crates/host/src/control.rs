@@ -10,6 +10,7 @@ use protocol::control::{ControlError, ErrorCode, Exited, HostEvent, Request};
 use protocol::frame::{self, Kind};
 use serde::Serialize;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -85,7 +86,12 @@ async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
         Request::Exec(exec) => {
             let size = exec.tty.then_some(Size { cols: exec.cols, rows: exec.rows });
             match api.exec(exec.target, exec.argv, size).await {
-                Ok(running) => pump(running, from, to).await,
+                Ok((running, hang_up)) => {
+                    if pump(running, from, to).await?.is_break() {
+                        hang_up.end();
+                    }
+                    Ok(())
+                }
                 Err(e) => to.send(Kind::Error, &e).await,
             }
         }
@@ -211,8 +217,9 @@ async fn with_progress<T: Serialize>(
     to.finish(reply.and_then(|r| value(&r))).await
 }
 
-/// Moves bytes between a client and a command until the command ends.
-async fn pump(exec: Exec, from: OwnedReadHalf, mut to: Frames) -> io::Result<()> {
+/// Moves bytes between a client and a command until the command ends, or breaks off when the client
+/// does.
+async fn pump(exec: Exec, from: OwnedReadHalf, mut to: Frames) -> io::Result<ControlFlow<(), ()>> {
     let Exec { mut input, mut output, control } = exec;
     let resizer = control.clone();
     let feed = async move {
@@ -247,7 +254,7 @@ async fn pump(exec: Exec, from: OwnedReadHalf, mut to: Frames) -> io::Result<()>
             },
             // The client is gone: nobody is left to write to.
             ended = &mut feed, if !fed => match ended {
-                Ok(()) => return Ok(()),
+                Ok(()) => return Ok(ControlFlow::Break(())),
                 // The command closed its input; its output still counts.
                 Err(_) => fed = true,
             },
@@ -258,7 +265,8 @@ async fn pump(exec: Exec, from: OwnedReadHalf, mut to: Frames) -> io::Result<()>
         None => control.exit_code().await.map_err(crate::engine::control_error),
     };
     let exited = |code: i64| Exited { exit_code: i32::try_from(code).unwrap_or(1) };
-    to.finish(reply.and_then(|code| value(&exited(code)))).await
+    to.finish(reply.and_then(|code| value(&exited(code)))).await?;
+    Ok(ControlFlow::Continue(()))
 }
 
 /// Resolves when the client hangs up. Anything it still says is not for us.

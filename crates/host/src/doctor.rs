@@ -55,6 +55,11 @@ fn common(home: &Path) -> Vec<Check> {
 
 fn home_folder(home: &Path) -> Check {
     let label = "home";
+    if !socket_fits(home) {
+        let detail = format!("{} is too long for a socket", home.display());
+        let hint = "set AGENTBOX_HOME to a shorter path";
+        return check("system", label, Level::Fail, &detail, Some(hint));
+    }
     match std::fs::metadata(home) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             check("system", label, Level::Info, &format!("{} will be made", home.display()), None)

@@ -114,8 +114,19 @@ impl Core {
                 self.adopt_soon(id);
             }
         }
-        for orphan in states.into_keys().filter(|id| !ids.contains(id)) {
-            self.sweep(boxes, &orphan).await;
+        let networked = boxes.networked().await.unwrap_or_default();
+        let mut found: Vec<BoxId> = states.into_keys().chain(networked).collect();
+        found.sort();
+        found.dedup();
+        for orphan in found.iter().filter(|id| !ids.contains(id)) {
+            self.sweep(boxes, orphan).await;
+        }
+    }
+
+    /// What the engine says, if it says it soon: the first thing a person asks is right then.
+    pub async fn look_once(self: &Arc<Self>) {
+        if let Ok(boxes) = self.engine().await {
+            self.look(&boxes).await;
         }
     }
 

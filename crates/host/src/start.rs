@@ -22,6 +22,8 @@ use std::time::Duration;
 
 /// How long a headless host may take to make room.
 const HAND_OVER: Duration = Duration::from_secs(10);
+/// How long the first answer of the engine is waited for.
+const FIRST_LOOK: Duration = Duration::from_secs(3);
 /// How long work a person has allowed may go on after the host was told to stop.
 const LAST_WORK: Duration = Duration::from_secs(10);
 
@@ -70,6 +72,7 @@ impl Host {
         private_database(&path).map_err(unusable)?;
         let core = build(options, store).await?;
         core.bring_back().await?;
+        let _ = tokio::time::timeout(FIRST_LOOK, core.look_once()).await;
         let listener = control::bind(&home::control_socket(&path)).map_err(unusable)?;
         let api = Api::new(core.clone());
         core.tasks.spawn(control::serve(
@@ -99,6 +102,10 @@ impl Host {
         let ended = async {
             self.core.relay.shutdown().await;
             self.core.tasks.wait().await;
+            let engine = self.core.state().engine.clone();
+            if let Some(boxes) = engine {
+                boxes.settled().await;
+            }
         };
         if tokio::time::timeout(LAST_WORK, ended).await.is_err() {
             tracing::warn!("stopped while work was still under way");

@@ -237,6 +237,9 @@ fn draft(
     let reg = &state.registration;
     let target =
         worktree.remotes.get(&push.remote).map(crate::RemoteUrls::shown).unwrap_or_default();
+    // The whole address, so that a rule for one place never fits another that reads alike.
+    let address = worktree.remotes.get(&push.remote).map_or("", |urls| urls.push.as_str());
+    let address = secrets::redact(address);
     let mut warnings = Vec::new();
     if preview.rewrites {
         warnings.push("rewrites history: commits on the remote branch are replaced".to_owned());
@@ -264,7 +267,7 @@ fn draft(
         // What CI runs with the project's secrets is looked at every time; and a yes to trying is
         // no yes to doing.
         remember: (preview.ci.is_empty() && !push.dry_run).then(|| Rememberable {
-            scope: format!("{} {branch} lease={}", target, push.force_with_lease),
+            scope: format!("{address} {branch} lease={}", push.force_with_lease),
             what: format!("push to {branch} of {target}"),
         }),
         target,

@@ -40,19 +40,19 @@ pub struct RemoteUrls {
 }
 
 impl RemoteUrls {
-    /// Where a push goes, for people: `github.com/acme/shop-api` or a path, without user
-    /// information, scheme and `.git`.
+    /// Where a push goes, for people: `github.com/acme/shop-api`, without user information, scheme
+    /// and `.git`; or a path on this computer as it is.
     pub fn shown(&self) -> String {
         let url = self.push.as_str();
         let place = match url.split_once("://") {
-            Some(("file", path)) => path.to_owned(),
+            Some(("file", path)) => return protocol::text::visible(path),
             Some((_, rest)) => without_user(rest),
             // scp form, user@host:path; a path never has the colon before a slash
             None => match url.split_once(':') {
                 Some((host, path)) if !host.contains('/') => {
                     format!("{}/{}", without_user(host), path.trim_start_matches('/'))
                 }
-                _ => url.to_owned(),
+                _ => return protocol::text::visible(url),
             },
         };
         let place = place.trim_end_matches('/');
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(shown("https://me:pw@github.com/acme/shop.git"), "github.com/acme/shop");
         assert_eq!(shown("git@github.com:acme/shop.git"), "github.com/acme/shop");
         assert_eq!(shown("ssh://git@host:2222/acme/shop"), "host:2222/acme/shop");
-        assert_eq!(shown("/srv/git/shop.git"), "/srv/git/shop");
-        assert_eq!(shown("file:///srv/git/shop.git/"), "/srv/git/shop");
+        assert_eq!(shown("/srv/git/shop.git"), "/srv/git/shop.git");
+        assert_eq!(shown("file:///srv/git/shop.git"), "/srv/git/shop.git");
     }
 }

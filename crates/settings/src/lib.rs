@@ -71,7 +71,17 @@ impl Settings {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(source) => return Err(Error::Read { path, source }),
         };
-        Self::parse(&text).map_err(|reason| Error::Invalid { path, reason })
+        let settings = Self::parse(&text);
+        settings.and_then(Self::with_certificates).map_err(|reason| Error::Invalid { path, reason })
+    }
+
+    /// A certificate that is not there would only be missed by whoever needs it in a box.
+    fn with_certificates(self) -> Result<Self, String> {
+        let given = self.boxes.extra_cas.iter().flatten();
+        match given.into_iter().find(|file| !file.is_file()) {
+            Some(file) => Err(format!("box.extraCas: there is no file {}", file.display())),
+            None => Ok(self),
+        }
     }
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -101,6 +111,15 @@ mod tests {
         assert_eq!(s.engine.host.as_deref(), Some("unix:///x.sock"));
         assert_eq!(s.boxes.extra_cas, Some(vec!["/a.crt".into()]));
         assert_eq!(s.approvals.timeout(), Duration::from_secs(60));
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_there_is_named() {
+        let settings = Settings::parse("box: {extraCas: [/nope.crt]}").unwrap();
+        assert_eq!(
+            settings.with_certificates().unwrap_err(),
+            "box.extraCas: there is no file /nope.crt"
+        );
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod grants;
 pub mod list;
 pub mod prepare;
+pub mod quit;
 pub mod serve;
 pub mod shell;
 pub mod start;

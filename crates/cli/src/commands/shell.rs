@@ -32,7 +32,7 @@ const NO_PROGRAM: [i32; 2] = [126, 127];
   agentbox shell                        a shell in the project's only box
   agentbox shell fix-login -- npm test  a command in a box
   agentbox shell -- 'cd api && ls'      through sh -c
-  git diff | agentbox shell -- git apply")]
+  agentbox shell -- git apply < fix.patch")]
 pub struct Args {
     /// Number, name, id or unique id prefix [default: the project's only box]
     #[arg(value_name = "BOX")]
