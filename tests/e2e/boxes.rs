@@ -223,7 +223,17 @@ fn a_host_that_was_killed_while_it_made_a_box_cleans_up_later() {
     world.kill_host();
     assert_ne!(create.end().code, Some(0));
     world.start_serve();
-    // Its name and its network are free again.
-    world.create("half");
+    // Its name and its network are free again, as soon as the engine has done what it was asked.
+    eventually(SOON, "the name being free", || {
+        world.agentbox(&["create", "-n", "half"]).status.success().then_some(())
+    });
     assert_eq!(world.box_ok("half", "git rev-parse --abbrev-ref HEAD"), "agentbox/half");
+    eventually(SOON, "only the new box's pins and folder being left", || {
+        let pins =
+            world.git(&world.project(), &["for-each-ref", "--format=%(refname)", "refs/agentbox/"]);
+        let owners: std::collections::BTreeSet<_> =
+            pins.lines().map(|l| l.split('/').nth(2)).collect();
+        let folders = world.home().join("run/boxes").read_dir().unwrap().count();
+        (owners.len() == 1 && folders == 1).then_some(())
+    });
 }

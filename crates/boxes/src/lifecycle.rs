@@ -127,16 +127,6 @@ impl Boxes {
         Ok(removal)
     }
 
-    /// The boxes whose network is on the engine: a create that was killed may leave no more.
-    pub async fn networked(&self) -> Result<Vec<BoxId>, Error> {
-        let options = ListNetworksOptionsBuilder::default().filters(&self.ours()).build();
-        let request = self.engine.docker().list_networks(Some(options));
-        let networks = self.engine.ask("list the boxes' networks", QUICK, request).await?;
-        let id =
-            |network: bollard::models::Network| network.labels?.remove(labels::BOX)?.parse().ok();
-        Ok(networks.into_iter().filter_map(id).collect())
-    }
-
     /// The state of every box of this installation that has a container, in one question.
     pub async fn states(&self) -> Result<HashMap<BoxId, BoxState>, Error> {
         let options =

@@ -45,7 +45,14 @@ impl Core {
             certificates: boxes::host_certificates(self.settings.boxes.extra_cas.as_deref()),
             taken_branches: self.branches(),
         };
-        let record = boxes.create(spec, watcher).await.map_err(control_error)?;
+        self.store.begin_box(&id, &spec.workspace).await?;
+        let record = match boxes.create(spec, watcher).await {
+            Ok(record) => record,
+            Err(e) => {
+                self.store.taken_back(&id).await?;
+                return Err(control_error(e));
+            }
+        };
         let mut made =
             Made { core: self.clone(), boxes: boxes.clone(), record: Some(record.clone()) };
         self.register(&record, &token)?;

@@ -1,16 +1,20 @@
 //! The container engine, as the host lives with it: it may be late, go away and come back.
 
 use crate::core::Core;
+use crate::home;
 use boxes::{Boxes, Change, Engine, EngineEvent, Record};
 use futures_util::StreamExt;
 use protocol::BoxId;
 use protocol::boxes::BoxState;
 use protocol::control::{ControlError, EngineStatus, ErrorCode};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The engine has done by then what it was doing when a host was killed.
+const SECOND_LOOK: Duration = Duration::from_secs(5);
 
 /// A failure of the engine or of git, with its hint.
 pub fn control_error(error: boxes::Error) -> ControlError {
@@ -114,12 +118,8 @@ impl Core {
                 self.adopt_soon(id);
             }
         }
-        let networked = boxes.networked().await.unwrap_or_default();
-        let mut found: Vec<BoxId> = states.into_keys().chain(networked).collect();
-        found.sort();
-        found.dedup();
-        for orphan in found.iter().filter(|id| !ids.contains(id)) {
-            self.sweep(boxes, orphan).await;
+        for (id, workspace) in self.store.unfinished().await.unwrap_or_default() {
+            self.take_back(boxes, id, workspace);
         }
     }
 
@@ -130,19 +130,37 @@ impl Core {
         }
     }
 
-    /// A box on the engine that is in no record: the host was killed while it made it.
-    async fn sweep(&self, boxes: &Boxes, id: &BoxId) {
-        let ours = {
-            let state = self.state();
-            state.boxes.contains_key(id) || state.reserved.values().any(|r| r == id)
-        };
-        if ours {
+    /// Removes what a host that was killed had begun to make. Twice, because the engine finishes what
+    /// it was asked for although nobody waits. Boxes this host knows nothing of are left alone.
+    fn take_back(self: &Arc<Self>, boxes: &Boxes, id: BoxId, workspace: PathBuf) {
+        if self.state().reserved.values().any(|r| *r == id) {
             return;
         }
-        tracing::warn!("removing box {id}: it was never finished");
-        if let Err(e) = boxes.sweep(id).await {
-            tracing::warn!("box {id} could not be removed: {e}");
-        }
+        let (core, boxes) = (self.clone(), boxes.clone());
+        self.tasks.spawn(async move {
+            tracing::warn!("removing box {id}: it was never finished");
+            for pause in [Duration::ZERO, SECOND_LOOK] {
+                tokio::select! {
+                    () = core.stop.cancelled() => return,
+                    () = tokio::time::sleep(pause) => {}
+                }
+                if let Err(e) = boxes.sweep(&id).await {
+                    tracing::warn!("box {id} could not be removed: {e}");
+                    return;
+                }
+            }
+            if let Ok(Some(repo)) = boxes::repo::inspect(&workspace).await
+                && let Err(e) = boxes::repo::unpin(&repo.common_dir, &id).await
+            {
+                tracing::warn!("{e}");
+            }
+            for dir in [home::box_run_dir(&core.home, &id), home::box_repo_dir(&core.home, &id)] {
+                let _ = std::fs::remove_dir_all(dir);
+            }
+            if let Err(e) = core.store.taken_back(&id).await {
+                tracing::warn!("{e}");
+            }
+        });
     }
 
     fn lost(&self, why: String) {

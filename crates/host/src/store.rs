@@ -10,7 +10,7 @@ use protocol::{BoxId, GrantId, Millis, QuestionId};
 use relay::Entry;
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot};
 
@@ -63,7 +63,9 @@ const MIGRATIONS: &[&str] = &["
         summary TEXT NOT NULL, data TEXT NOT NULL, hash TEXT NOT NULL
     ) STRICT;
     CREATE INDEX audit_box ON audit (box_id, seq);
-"];
+",
+    "CREATE TABLE making (id TEXT PRIMARY KEY, workspace TEXT NOT NULL) STRICT;",
+];
 
 impl Store {
     /// Opens or makes the database and starts its thread, which ends with the last handle.
@@ -134,17 +136,56 @@ impl Store {
         .await
     }
 
+    /// A box is about to be made on the engine: should this host end now, the next one knows what
+    /// to take back.
+    pub async fn begin_box(&self, id: &BoxId, workspace: &Path) -> Result<()> {
+        let row = [id.to_string(), workspace.to_string_lossy().into_owned()];
+        self.run(move |conn| {
+            conn.execute("INSERT OR IGNORE INTO making VALUES (?1, ?2)", row)?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Boxes that were begun and neither kept nor taken back, and what they were made from.
+    pub async fn unfinished(&self) -> Result<Vec<(BoxId, PathBuf)>> {
+        self.run(|conn| {
+            let mut query = conn.prepare("SELECT id, workspace FROM making")?;
+            let rows =
+                query.query_map([], |r| Ok((r.get::<_, String>(0)?, r.get::<_, String>(1)?)))?;
+            let parsed = |row: rusqlite::Result<(String, String)>| {
+                let (id, workspace) = row.ok()?;
+                Some((id.parse().ok()?, PathBuf::from(workspace)))
+            };
+            Ok(rows.filter_map(parsed).collect())
+        })
+        .await
+    }
+
+    /// Nothing is left of it.
+    pub async fn taken_back(&self, id: &BoxId) -> Result<()> {
+        let id = id.to_string();
+        self.run(move |conn| {
+            conn.execute("DELETE FROM making WHERE id = ?1", [id])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Keeps a box, new or known.
     pub async fn put_box(&self, stored: StoredBox) -> Result<()> {
         self.run(move |conn| {
             let kept = stored.record.without_passwords();
             let record = serde_json::to_string(&kept)?;
             let (id, name) = (kept.id.as_str(), kept.name.as_str());
-            conn.execute(
+            let tx = conn.transaction()?;
+            tx.execute(
                 "INSERT INTO boxes VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE SET
                  name = excluded.name, record = excluded.record, token_hash = excluded.token_hash",
                 params![id, name, record, stored.token_hash],
             )?;
-            Ok(())
+            tx.execute("DELETE FROM making WHERE id = ?1", [id])?;
+            Ok(tx.commit()?)
         })
         .await
     }

@@ -128,3 +128,13 @@ fn a_newer_database_is_left_alone() {
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     assert!(matches!(Store::open(&path), Err(StoreError::TooNew(99))));
 }
+
+#[tokio::test]
+async fn what_was_begun_is_known_until_it_is_kept_or_taken_back() {
+    let (store, _dir) = store();
+    let id: BoxId = "b00000001".parse().unwrap();
+    store.begin_box(&id, Path::new("/shop")).await.unwrap();
+    assert_eq!(store.unfinished().await.unwrap(), [(id.clone(), "/shop".into())]);
+    store.taken_back(&id).await.unwrap();
+    assert!(store.unfinished().await.unwrap().is_empty());
+}
