@@ -82,7 +82,12 @@ fn allow_on_the_native_dialog_pushes() {
         assert!(texts.contains(wanted), "the dialog does not show {wanted:?}:\n{texts}");
     }
     screen::shoot(world.session(), "question");
-    world.screen().press(APP, "fix-login asks", "Allow once", SOON);
+    // With the mouse, as a person would.
+    let (x, y) = world.screen().place(APP, "fix-login asks", "Allow once", SOON);
+    let mut mouse = world.session().command("xdotool");
+    mouse.args(["mousemove", &x.to_string(), &y.to_string(), "click", "1"]);
+    assert!(mouse.status().unwrap().success());
+    eventually(SOON, "the click being taken", || world.questions().is_empty().then_some(()));
     gone_everywhere(&world);
     let ended = push.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);

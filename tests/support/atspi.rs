@@ -98,6 +98,16 @@ impl Desktop {
         });
     }
 
+    /// Where a button is on the screen, its middle; for a click with the mouse.
+    #[track_caller]
+    pub fn place(&self, app: &str, window: &str, button: &str, deadline: Duration) -> (i32, i32) {
+        let what = format!("the place of “{button}” in a window “{window}” of {app}");
+        eventually_or(deadline, &what, || {
+            let found = self.button(app, window, button).and_then(|node| node.middle());
+            found.ok_or_else(|| self.describe(app))
+        })
+    }
+
     /// Waits until an application shows no window whose title contains `window`.
     #[track_caller]
     pub fn gone(&self, app: &str, window: &str, deadline: Duration) {
@@ -197,6 +207,13 @@ impl<'a> Node<'a> {
 
     fn act(&self) -> bool {
         self.ask("org.a11y.atspi.Action", "DoAction", &0i32).unwrap_or(false)
+    }
+
+    fn middle(&self) -> Option<(i32, i32)> {
+        let on_screen = 0u32;
+        let (x, y, width, height): (i32, i32, i32, i32) =
+            self.ask("org.a11y.atspi.Component", "GetExtents", &on_screen)?;
+        Some((x + width / 2, y + height / 2))
     }
 
     fn ask<A, T>(&self, interface: &str, method: &str, args: &A) -> Option<T>
