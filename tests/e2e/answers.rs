@@ -16,9 +16,25 @@ fn about_to_push() -> (World, String) {
     (world, oid)
 }
 
+/// The window at its inbox; it draws the question like every other surface.
+fn window(world: &World) -> Browser {
+    Browser::open(
+        world.session(),
+        &world.program("agentbox-desktop"),
+        &["--window", "--page", "inbox"],
+    )
+}
+
+/// Waits until every surface shows the question.
+#[track_caller]
+fn shown_everywhere(world: &World, window: &Browser) {
+    window.find("[data-testid^='allow-']", SOON);
+    shown_natively(world);
+}
+
 /// Waits until every native surface shows the question.
 #[track_caller]
-fn shown_everywhere(world: &World) {
+fn shown_natively(world: &World) {
     eventually_or(SOON, "the dialog", || {
         let windows = world.screen().windows(APP);
         if windows.iter().any(|w| w.contains("fix-login asks")) {
@@ -40,9 +56,14 @@ fn shown_everywhere(world: &World) {
 
 /// The answer is in: nothing may still ask, anywhere, a second later.
 #[track_caller]
-fn gone_everywhere(world: &World) {
+fn gone_everywhere(world: &World, window: &Browser) {
     let (screen, tray, notifications) = (world.screen(), world.tray(), world.notifications());
     std::thread::scope(|all| {
+        all.spawn(|| {
+            eventually(AT_ONCE, "no button left in the window", || {
+                window.find_all("[data-testid^='allow-']").is_empty().then_some(())
+            });
+        });
         all.spawn(|| screen.gone(APP, "fix-login asks", AT_ONCE));
         all.spawn(|| {
             eventually(AT_ONCE, "the notification going away", || {
@@ -71,8 +92,9 @@ fn records(world: &World) -> Vec<String> {
 #[test]
 fn allow_on_the_native_dialog_pushes() {
     let (world, oid) = about_to_push();
+    let window = window(&world);
     let push = world.push("fix-login");
-    shown_everywhere(&world);
+    shown_everywhere(&world, &window);
     let texts = world.screen().texts(APP, "fix-login asks").join("\n");
     for wanted in [
         "Push 1 commit to origin/agentbox/fix-login",
@@ -88,7 +110,7 @@ fn allow_on_the_native_dialog_pushes() {
     mouse.args(["mousemove", &x.to_string(), &y.to_string(), "click", "1"]);
     assert!(mouse.status().unwrap().success());
     eventually(SOON, "the click being taken", || world.questions().is_empty().then_some(()));
-    gone_everywhere(&world);
+    gone_everywhere(&world, &window);
     let ended = push.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     assert_eq!(world.at_remote(BRANCH), Some(oid));
@@ -98,10 +120,11 @@ fn allow_on_the_native_dialog_pushes() {
 #[test]
 fn deny_on_the_native_dialog_changes_nothing() {
     let (world, _) = about_to_push();
+    let window = window(&world);
     let push = world.push("fix-login");
-    shown_everywhere(&world);
+    shown_everywhere(&world, &window);
     world.screen().press(APP, "fix-login asks", "Deny", SOON);
-    gone_everywhere(&world);
+    gone_everywhere(&world, &window);
     let ended = push.end();
     assert_eq!(ended.code, Some(10), "{}", ended.err);
     assert!(ended.err.contains("denied by user"), "{}", ended.err);
@@ -125,7 +148,7 @@ fn keys_can_deny_but_never_allow_by_accident() {
     for key in ["Return", "space", "Escape"] {
         let (world, _) = about_to_push();
         let push = world.push("fix-login");
-        shown_everywhere(&world);
+        shown_natively(&world);
         focus(&world, "fix-login asks");
         assert!(world.session().command("xdotool").args(["key", key]).status().unwrap().success());
         let ended = push.end();
@@ -137,12 +160,13 @@ fn keys_can_deny_but_never_allow_by_accident() {
 #[test]
 fn allow_on_the_notification_pushes() {
     let (world, oid) = about_to_push();
+    let window = window(&world);
     let push = world.push("fix-login");
-    shown_everywhere(&world);
+    shown_everywhere(&world, &window);
     let toast = world.notifications().wait_for("fix-login asks", SOON);
     assert!(toast.body.contains("Push 1 commit to origin/agentbox/fix-login"), "{}", toast.body);
     world.notifications().press(toast.id, "Allow once", SOON);
-    gone_everywhere(&world);
+    gone_everywhere(&world, &window);
     let ended = push.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     assert_eq!(world.at_remote(BRANCH), Some(oid));
@@ -151,13 +175,9 @@ fn allow_on_the_notification_pushes() {
 #[test]
 fn allow_in_the_window_pushes() {
     let (world, oid) = about_to_push();
-    let browser = Browser::open(
-        world.session(),
-        &world.program("agentbox-desktop"),
-        &["--window", "--page", "inbox"],
-    );
+    let browser = window(&world);
     let push = world.push("fix-login");
-    shown_everywhere(&world);
+    shown_everywhere(&world, &browser);
     let id = world.question_of("fix-login")["id"].as_str().unwrap().to_owned();
     let allow = format!("[data-testid='allow-{id}'][aria-disabled='false']");
     let button = browser.find(&allow, SOON);
@@ -165,7 +185,7 @@ fn allow_in_the_window_pushes() {
     assert!(browser.text(&card).contains(SUBJECT));
     browser.shoot("window-inbox");
     browser.click(&button);
-    gone_everywhere(&world);
+    gone_everywhere(&world, &browser);
     let ended = push.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     assert_eq!(world.at_remote(BRANCH), Some(oid));
@@ -174,11 +194,7 @@ fn allow_in_the_window_pushes() {
 #[test]
 fn an_answer_elsewhere_leaves_the_window_at_once() {
     let (world, _) = about_to_push();
-    let browser = Browser::open(
-        world.session(),
-        &world.program("agentbox-desktop"),
-        &["--window", "--page", "inbox"],
-    );
+    let browser = window(&world);
     let push = world.push("fix-login");
     let id = world.question_of("fix-login")["id"].as_str().unwrap().to_owned();
     let allow = format!("[data-testid='allow-{id}']");
@@ -193,14 +209,15 @@ fn an_answer_elsewhere_leaves_the_window_at_once() {
 #[test]
 fn allow_in_the_tray_menu_pushes() {
     let (world, oid) = about_to_push();
+    let window = window(&world);
     let push = world.push("fix-login");
-    shown_everywhere(&world);
+    shown_everywhere(&world, &window);
     let tray = world.tray();
     let menu = tray.menu();
     let question =
         menu.iter().find(|e| e.label.starts_with("fix-login asks")).expect("the question");
     tray.click(&[&question.label, "Allow once"], SOON);
-    gone_everywhere(&world);
+    gone_everywhere(&world, &window);
     let ended = push.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     assert_eq!(world.at_remote(BRANCH), Some(oid));
@@ -211,12 +228,13 @@ fn allow_in_the_tray_menu_pushes() {
 #[test]
 fn allow_on_the_command_line_pushes() {
     let (world, oid) = about_to_push();
+    let window = window(&world);
     let push = world.push("fix-login");
-    shown_everywhere(&world);
+    shown_everywhere(&world, &window);
     let listed = world.ok(&["approvals"]);
     assert!(listed.contains(SUBJECT), "{listed}");
     world.ok(&["approve", "fix-login"]);
-    gone_everywhere(&world);
+    gone_everywhere(&world, &window);
     let ended = push.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     assert_eq!(world.at_remote(BRANCH), Some(oid));
@@ -227,7 +245,7 @@ fn a_command_that_is_interrupted_takes_its_question_with_it() {
     let (world, _) = about_to_push();
     // The box's own process is ended, as an agent's would be.
     let push = world.push("fix-login");
-    shown_everywhere(&world);
+    shown_natively(&world);
     let id = world.question_of("fix-login")["id"].as_str().unwrap().to_owned();
     world.box_ok("fix-login", "pkill -INT -x git");
     eventually(SOON, "the question being withdrawn", || world.questions().is_empty().then_some(()));

@@ -45,7 +45,8 @@ pub async fn serve(listener: UnixListener, api: Api, stop: CancellationToken, ta
                 }
             },
         };
-        if !is_same_person(&stream) {
+        let own = nix::unistd::geteuid().as_raw();
+        if !stream.peer_cred().is_ok_and(|peer| may_control(peer.uid(), own)) {
             tracing::warn!("control socket: refused a process of another user");
             continue;
         }
@@ -64,9 +65,9 @@ pub async fn serve(listener: UnixListener, api: Api, stop: CancellationToken, ta
     }
 }
 
-fn is_same_person(stream: &UnixStream) -> bool {
-    let uid = nix::unistd::geteuid().as_raw();
-    stream.peer_cred().is_ok_and(|peer| peer.uid() == uid || peer.uid() == 0)
+/// The person this host belongs to, and root, whom nothing here could keep out.
+fn may_control(peer: u32, own: u32) -> bool {
+    peer == own || peer == 0
 }
 
 async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
@@ -318,4 +319,26 @@ impl Frames {
 fn chunks(payload: &[u8]) -> impl Iterator<Item = &[u8]> {
     let empty = payload.is_empty().then_some(payload);
     empty.into_iter().chain(payload.chunks(frame::MAX_PAYLOAD))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_users_process_may_not_control_the_host() {
+        assert!(may_control(4242, 4242));
+        assert!(may_control(0, 4242));
+        assert!(!may_control(1000, 4242));
+        assert!(!may_control(1000, 0));
+    }
+
+    #[tokio::test]
+    async fn the_socket_is_for_its_owner_alone_and_replaces_a_stale_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+        drop(bind(&path).unwrap());
+        let _listener = bind(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
 }
