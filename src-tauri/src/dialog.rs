@@ -34,8 +34,8 @@ pub fn add_to(app: &AppHandle, api: &Api) {
     api.broker().add_sink(Arc::new(Dialogs { api: api.clone() }));
 }
 
-/// The app's icon on every dialog, at a size that window lists use.
-fn use_icon(icon: &Image<'_>) {
+/// The app's icon on every window, at a size that window lists use.
+pub fn use_icon(icon: &Image<'_>) {
     let (Ok(width), Ok(height)) = (i32::try_from(icon.width()), i32::try_from(icon.height()))
     else {
         return;

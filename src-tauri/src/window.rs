@@ -37,11 +37,12 @@ pub fn run(page: Page) -> Result<(), Failure> {
 }
 
 fn open(app: &App) -> tauri::Result<()> {
-    let mut window = WebviewWindowBuilder::new(app, LABEL, WebviewUrl::App("index.html".into()));
+    // As it is, the icon is too large for a window manager to take.
+    #[cfg(target_os = "linux")]
     if let Some(icon) = app.default_window_icon() {
-        window = window.icon(icon.clone())?;
+        crate::dialog::use_icon(icon);
     }
-    window
+    WebviewWindowBuilder::new(app, LABEL, WebviewUrl::App("index.html".into()))
         .title("AgentBox")
         .inner_size(980.0, 680.0)
         .min_inner_size(640.0, 420.0)
