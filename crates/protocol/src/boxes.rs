@@ -16,11 +16,18 @@ pub struct BoxView {
     pub state: BoxState,
     /// The branch its commits appear on in the host's repository; none without a repository.
     pub branch: Option<String>,
+    /// Where its pushes go at a remote, when a person chose another branch.
+    pub publish: Option<String>,
     pub image: String,
     #[cfg_attr(feature = "bindings", ts(type = "number"))]
     pub created_at: Millis,
     /// How many questions wait for an answer.
     pub questions: u32,
+    /// Its questions are denied until then.
+    #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
+    pub muted_until: Option<Millis>,
+    /// How it reaches the host: `socket` or `exec`.
+    pub channel: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

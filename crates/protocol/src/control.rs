@@ -1,8 +1,10 @@
 //! The control socket: what the CLI, the tray and the window ask of the host.
 
 use crate::boxes::{BoxView, Progress};
+use crate::events::BoxEvent;
+use crate::integrations::{Layer, SecretText};
 use crate::question::{Outcome, Question, Surface, Verdict};
-use crate::{BoxId, GrantId, Millis, QuestionId};
+use crate::{BoxId, GrantId, Millis, QuestionId, SecretId};
 use serde::{Deserialize, Serialize};
 
 /// One call. The reply's type is named beside each variant.
@@ -37,14 +39,63 @@ pub enum Request {
     Questions,
     /// → `()`
     Answer { id: QuestionId, digest: String, verdict: Verdict, surface: Surface },
-    /// The newest records, oldest first. → `Vec<AuditRecord>`
-    Audit { target: Option<Target>, limit: u32 },
+    /// The newest records that fit, oldest first. → `Vec<AuditRecord>`
+    Audit(AuditQuery),
     /// → [`crate::audit::AuditVerdict`]
     AuditVerify,
     /// → `Vec<Grant>`
     Grants,
     /// → `()`
     RevokeGrant { id: GrantId },
+    /// A box's questions are denied at once for so many seconds; none ends that. → [`BoxView`]
+    Mute {
+        target: Target,
+        #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
+        seconds: Option<u64>,
+    },
+    /// No dialogs and notifications for so many seconds; none ends that. → [`HostStatus`]
+    Quiet {
+        #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
+        seconds: Option<u64>,
+    },
+    /// What boxes told, oldest first: at most `limit` with an id above `since`, the newest when
+    /// there are more. → `Vec<BoxEvent>`
+    Events {
+        target: Option<Target>,
+        #[cfg_attr(feature = "bindings", ts(type = "number"))]
+        since: u64,
+        limit: u32,
+    },
+    /// Does for a box what it could ask for itself, without asking: the person typed it. → `Envelope`
+    Act {
+        target: Target,
+        call: String,
+        #[cfg_attr(feature = "bindings", ts(type = "unknown"))]
+        with: serde_json::Value,
+    },
+    /// The remotes a box was registered with against those its project has now; `apply` takes the
+    /// new ones. → [`Remotes`]
+    Remotes { target: Target, apply: bool },
+    /// The branch a box's pushes go to at a remote; none is its own. → [`BoxView`]
+    SetBranch { target: Target, branch: Option<String> },
+    /// → `Vec<CheckpointView>`, newest first
+    Checkpoints { target: Option<Target> },
+    /// → `()`
+    RemoveCheckpoint { id: String },
+    /// → `Vec<SecretView>`
+    Secrets,
+    /// → `()`
+    SetSecret { id: SecretId, value: SecretText },
+    /// Whether there was one. → `bool`
+    RemoveSecret { id: SecretId },
+    /// → `Tried`
+    TestSecret { id: SecretId },
+    /// As they are for the folder's project. → `Vec<IntegrationView>`
+    Integrations { cwd: Option<String> },
+    /// → `IntegrationView`
+    SetIntegration { service: String, enabled: bool, layer: Layer, cwd: Option<String> },
+    /// → `Tried`
+    TestIntegration { service: String, cwd: Option<String> },
     /// Events until the client leaves; the first is [`HostEvent::Snapshot`]. → never
     Subscribe,
     /// Opens the window, or brings it to the front, at a page (`inbox`, `boxes`, `box/<id>`). → `()`
@@ -70,6 +121,64 @@ impl Target {
     pub fn id(id: &BoxId) -> Self {
         Self { query: Some(id.to_string()), cwd: None }
     }
+}
+
+/// Which records of the trail are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct AuditQuery {
+    pub target: Option<Target>,
+    /// Of these kinds only; empty means all.
+    pub kinds: Vec<String>,
+    /// Not before this moment.
+    #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
+    pub since: Option<Millis>,
+    /// Before this moment.
+    #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
+    pub until: Option<Millis>,
+    /// In the summary, whatever the case.
+    pub text: Option<String>,
+    /// Only records after this number, and then the oldest first ones: for walking the whole trail.
+    #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
+    pub after: Option<u64>,
+    pub limit: u32,
+}
+
+/// A captured state of a box, as an image of the engine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct CheckpointView {
+    /// The image's name on the engine, as `agentbox create --image` takes it.
+    pub id: String,
+    pub name: String,
+    pub project: String,
+    pub project_root: String,
+    pub box_name: String,
+    #[cfg_attr(feature = "bindings", ts(type = "number"))]
+    pub created_at: Millis,
+    /// New boxes of the project start from it.
+    pub default: bool,
+}
+
+/// A box's remotes, then and now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Remotes {
+    pub registered: Vec<RemoteView>,
+    pub current: Vec<RemoteView>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct RemoteView {
+    pub name: String,
+    /// Without user information.
+    pub fetch: String,
+    pub push: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,6 +250,9 @@ pub struct HostStatus {
     pub notices: Vec<Notice>,
     pub boxes: u32,
     pub questions: u32,
+    /// No dialogs and notifications until then.
+    #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
+    pub quiet_until: Option<Millis>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -190,6 +302,10 @@ pub enum Level {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 #[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "events are few and short-lived; a box around each would only be noise"
+)]
 pub enum HostEvent {
     /// Everything as it is now: first on every subscription, and again after a client fell behind.
     Snapshot {
@@ -213,6 +329,10 @@ pub enum HostEvent {
     },
     Status {
         status: HostStatus,
+    },
+    /// A box told something.
+    Told {
+        event: BoxEvent,
     },
     Progress {
         progress: Progress,
@@ -261,6 +381,8 @@ pub enum ErrorCode {
     TooSoon,
     /// This kind of question cannot be remembered.
     NotRememberable,
+    /// The screen is locked: nothing can be allowed from it.
+    Locked,
     /// It was tried and failed.
     Failed,
 }

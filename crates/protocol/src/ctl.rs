@@ -89,8 +89,49 @@ pub struct BundleHead {
     pub oid: Option<String>,
 }
 
+/// The most tags one call of `agentbox-ctl bundle --tags` tells about.
+pub const MAX_TAGS: usize = 100;
+
+/// Standard input of `agentbox-ctl bundle --tags [have…]`: tags that are of no interest, because
+/// the remote has them.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KnownTags {
+    pub tags: Vec<RefAt>,
+}
+
+/// First line of its standard output. A bundle follows unless every tag is a commit the host has.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TagsHead {
+    /// Full names below `refs/tags/`, at most [`MAX_TAGS`].
+    pub tags: Vec<RefAt>,
+    /// How many more there are.
+    #[serde(default)]
+    pub more: u32,
+}
+
+/// First line of `agentbox-ctl clone-in`'s standard input. A bundle follows when there are `refs`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CloneIn {
+    /// Absolute; must not be there, or be empty.
+    pub dir: String,
+    /// Becomes the address of `origin`.
+    pub url: String,
+    pub object_format: String,
+    /// Heads and tags of the repository, full names.
+    pub refs: Vec<RefAt>,
+    /// Boundary commits of a shallow clone.
+    pub shallow: Vec<String>,
+    /// The branch to be on; none when `at` is a tag's commit.
+    pub branch: Option<String>,
+    /// The commit to be at; none in a repository without commits.
+    pub at: Option<String>,
+}
+
 /// First line of `agentbox-ctl unbundle`'s standard input. A bundle follows when `bundle` is set.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unbundle {
     /// Refs to set once the objects are there; full names below `refs/remotes/` or `refs/tags/`.
@@ -98,4 +139,33 @@ pub struct Unbundle {
     /// Refs below this prefix that are not in `refs` are removed (`fetch --prune`).
     pub prune: Option<String>,
     pub bundle: bool,
+    /// What a branch without an upstream gets as one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<Upstream>,
+}
+
+/// A branch of the box and the branch of a remote it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Upstream {
+    pub branch: String,
+    pub remote: String,
+    /// The branch's name at the remote.
+    pub merge: String,
+}
+
+/// First line of `agentbox-ctl pack`'s standard input (run as the box user). It answers with a tar
+/// stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Pack {
+    /// Files and folders by their absolute paths, each found in the archive under its last name.
+    /// One that is a link is followed; links below it stay links.
+    Files { sources: Vec<String>, exclude: Vec<String> },
+    /// The workspace's files, named from there, without git's own data.
+    Workspace {
+        exclude: Vec<String>,
+        /// What git ignores stays behind.
+        respects_git: bool,
+    },
 }

@@ -14,6 +14,10 @@ pub enum BadId {
     BoxName(String),
     #[error("{0:?} is not a question or rule id (32 hex digits)")]
     Random(String),
+    #[error(
+        "{0:?} is not the name of a credential: words of a-z, 0-9 and - joined by dots, such as github.token"
+    )]
+    SecretId(String),
 }
 
 fn is_lower_hex(text: &str) -> bool {
@@ -97,6 +101,19 @@ string_id!(
     GrantId,
     |t| t.len() == 32 && is_lower_hex(t),
     BadId::Random
+);
+
+string_id!(
+    /// The name of a credential: `github.token`, `trello.key`.
+    SecretId,
+    |t| {
+        let word = |w: &str| {
+            w.starts_with(|c: char| c.is_ascii_lowercase())
+                && w.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        };
+        t.len() <= 64 && t.split('.').count() >= 2 && t.split('.').all(word)
+    },
+    BadId::SecretId
 );
 
 impl BoxId {

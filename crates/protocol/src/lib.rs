@@ -8,16 +8,19 @@
 
 pub mod audit;
 pub mod boxes;
+pub mod bridge;
 pub mod control;
 pub mod ctl;
+pub mod events;
 pub mod exit;
 pub mod frame;
 pub mod ids;
+pub mod integrations;
 pub mod question;
 pub mod rpc;
 pub mod text;
 
-pub use ids::{BoxId, BoxName, GrantId, QuestionId};
+pub use ids::{BoxId, BoxName, GrantId, QuestionId, SecretId};
 
 /// The version of the control and box planes; a mismatch is reported, never guessed around.
 pub const PROTO: u32 = 1;

@@ -22,16 +22,14 @@ pub struct Question {
     pub title: String,
     /// Where it goes: a remote's host and path.
     pub target: String,
-    /// The newest commits, first lines only.
-    pub commits: Vec<Commit>,
-    /// How many more commits there are than `commits` lists.
-    pub more_commits: u32,
-    /// “5 files, +84 −12”, when there is something to count.
-    pub summary: Option<String>,
+    /// What a person needs to see in order to decide.
+    pub evidence: Evidence,
     /// Risks in words: “rewrites history”, “changes CI: .github/workflows/ci.yml”.
     pub warnings: Vec<String>,
-    /// The exact command the host will run, complete.
+    /// The exact command the host will run, complete. For a call to an API, its method and address.
     pub argv: Vec<String>,
+    /// What a remembered yes would cover; none when this is asked every time.
+    pub remember: Option<Remember>,
     #[cfg_attr(feature = "bindings", ts(type = "number"))]
     pub created_at: Millis,
     #[cfg_attr(feature = "bindings", ts(type = "number"))]
@@ -43,7 +41,7 @@ pub struct Question {
 impl Question {
     /// Its title says all a person must know: a surface that shows no more may offer a yes.
     pub fn is_plain(&self) -> bool {
-        self.tier == Tier::Normal && self.warnings.is_empty()
+        self.tier == Tier::Routine && self.warnings.is_empty()
     }
 
     /// The digest of everything a person decides on. `plan` is what will run and cannot be shown
@@ -56,9 +54,7 @@ impl Question {
             self.tier,
             self.title,
             self.target,
-            self.commits,
-            self.more_commits,
-            self.summary,
+            self.evidence,
             self.warnings,
             self.argv,
             plan
@@ -67,15 +63,116 @@ impl Question {
     }
 }
 
+/// What backs a question up. All of it was computed by the host.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Evidence {
+    /// Short facts in the order they are read: title, base branch, assignee.
+    pub facts: Vec<Fact>,
+    /// The newest commits, first lines only.
+    pub commits: Vec<Commit>,
+    /// How many more commits there are than `commits` lists.
+    pub more_commits: u32,
+    /// The text that would be published, line by line.
+    pub body: Vec<String>,
+    /// How many more lines there are than `body` holds.
+    pub more_body: u32,
+    /// Files that would be copied.
+    pub files: Vec<FileLine>,
+    pub more_files: u32,
+    /// “5 files, +84 −12”, when there is something to count.
+    pub summary: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Fact {
+    pub label: String,
+    pub value: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct FileLine {
+    /// Where it would be written.
+    pub path: String,
+    #[cfg_attr(feature = "bindings", ts(type = "number"))]
+    pub bytes: u64,
+    /// “overwrites”, “runs code on this computer”, “looks like a credential”.
+    pub note: Option<String>,
+}
+
 /// How much harm a yes can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
 pub enum Tier {
     /// Can be undone with some work.
-    Normal,
+    Routine,
+    /// Others see it or rely on it: a review, a closed pull request, a file of this computer.
+    Sensitive,
     /// Loses something for good. Never remembered.
     Irreversible,
+}
+
+/// What a rule made at this question could cover, as the second half of a sentence: “push to
+/// agentbox/fix-login of github.com/acme/shop”.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Remember {
+    pub exact: String,
+    /// The same kind of thing elsewhere, when there is such a thing.
+    pub kind: Option<String>,
+}
+
+impl Remember {
+    /// Until somebody removes it, as seconds: nobody who made such a rule sees its end.
+    pub const ALWAYS: u64 = 100 * 365 * 24 * 3600;
+
+    /// The rule in one sentence, without its end in time.
+    pub fn sentence(
+        &self,
+        box_name: &str,
+        project: &str,
+        reach: Reach,
+        breadth: Breadth,
+    ) -> String {
+        let who = match reach {
+            Reach::Box => box_name.to_owned(),
+            Reach::Project => format!("every box of {project}"),
+            Reach::Everywhere => "every box".to_owned(),
+        };
+        let what = match (breadth, &self.kind) {
+            (Breadth::Kind, Some(kind)) => kind,
+            _ => &self.exact,
+        };
+        format!("Let {who} {what}")
+    }
+}
+
+/// Whom a rule covers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub enum Reach {
+    #[default]
+    Box,
+    Project,
+    Everywhere,
+}
+
+/// How much of the same a rule covers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub enum Breadth {
+    #[default]
+    Exact,
+    Kind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,9 +190,11 @@ pub struct Commit {
 #[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
 pub enum Verdict {
     AllowOnce,
-    /// Yes, and the same again from this box for so many seconds.
+    /// Yes, and the same again for so many seconds.
     #[serde(rename_all = "camelCase")]
-    AllowFor {
+    Remember {
+        reach: Reach,
+        breadth: Breadth,
         #[cfg_attr(feature = "bindings", ts(type = "number"))]
         seconds: u64,
     },
@@ -112,6 +211,10 @@ pub enum Surface {
     Window,
     Tray,
     Cli,
+    /// A terminal in which questions are shown and answered as they come.
+    Terminal,
+    /// A program the person chose for it, such as a menu.
+    PromptCommand,
 }
 
 impl Surface {
@@ -128,6 +231,8 @@ impl Surface {
             Surface::Window => "window",
             Surface::Tray => "tray",
             Surface::Cli => "cli",
+            Surface::Terminal => "terminal",
+            Surface::PromptCommand => "prompt-command",
         }
     }
 }
@@ -149,8 +254,12 @@ pub enum Outcome {
     Withdrawn,
     /// The host stopped while the question was open.
     HostStopped,
-    /// The box has too many open questions.
+    /// The box has too many open questions, or asked too often.
     TooMany,
+    /// A person has muted the box.
+    Muted,
+    /// The settings say no when nobody watches, and nobody does.
+    Nobody,
 }
 
 impl Outcome {
@@ -159,14 +268,19 @@ impl Outcome {
     }
 }
 
-/// A remembered answer: this box may do exactly this until then.
+/// A remembered answer: these boxes may do exactly this until then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
 pub struct Grant {
     pub id: GrantId,
+    pub reach: Reach,
+    /// The box at whose question it was made.
     pub box_id: BoxId,
     pub box_name: BoxName,
+    /// The project of that box.
+    pub project: String,
+    pub project_root: String,
     pub method: String,
     /// What it covers, as the plan names it: for a push, the remote's address and the branch.
     pub scope: String,
@@ -176,4 +290,11 @@ pub struct Grant {
     pub created_at: Millis,
     #[cfg_attr(feature = "bindings", ts(type = "number"))]
     pub expires_at: Millis,
+}
+
+impl Grant {
+    /// It holds until somebody removes it.
+    pub fn is_endless(&self) -> bool {
+        self.expires_at.saturating_sub(self.created_at) >= Remember::ALWAYS * 1000
+    }
 }

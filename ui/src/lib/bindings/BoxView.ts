@@ -11,8 +11,20 @@ index: number, project: string, projectRoot: string, state: BoxState,
 /**
  * The branch its commits appear on in the host's repository; none without a repository.
  */
-branch: string | null, image: string, createdAt: number, 
+branch: string | null, 
+/**
+ * Where its pushes go at a remote, when a person chose another branch.
+ */
+publish: string | null, image: string, createdAt: number, 
 /**
  * How many questions wait for an answer.
  */
-questions: number, };
+questions: number, 
+/**
+ * Its questions are denied until then.
+ */
+mutedUntil: number | null, 
+/**
+ * How it reaches the host: `socket` or `exec`.
+ */
+channel: string, };

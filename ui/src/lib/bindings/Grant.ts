@@ -2,11 +2,20 @@
 import type { BoxId } from "./BoxId";
 import type { BoxName } from "./BoxName";
 import type { GrantId } from "./GrantId";
+import type { Reach } from "./Reach";
 
 /**
- * A remembered answer: this box may do exactly this until then.
+ * A remembered answer: these boxes may do exactly this until then.
  */
-export type Grant = { id: GrantId, boxId: BoxId, boxName: BoxName, method: string, 
+export type Grant = { id: GrantId, reach: Reach, 
+/**
+ * The box at whose question it was made.
+ */
+boxId: BoxId, boxName: BoxName, 
+/**
+ * The project of that box.
+ */
+project: string, projectRoot: string, method: string, 
 /**
  * What it covers, as the plan names it: for a push, the remote's address and the branch.
  */

@@ -10,4 +10,8 @@ kind: string, home: string, startedAt: number, engine: EngineStatus,
 /**
  * What a person should know: no tray host, no notification daemon, no keyring.
  */
-notices: Array<Notice>, boxes: number, questions: number, };
+notices: Array<Notice>, boxes: number, questions: number, 
+/**
+ * No dialogs and notifications until then.
+ */
+quietUntil: number | null, };

@@ -5,4 +5,4 @@ import type { Surface } from "./Surface";
 /**
  * How a question ended. Everything but `Allowed` and `Granted` is a no.
  */
-export type Outcome = { "kind": "allowed", by: Surface, } | { "kind": "granted", grant: GrantId, } | { "kind": "denied", by: Surface, } | { "kind": "expired" } | { "kind": "withdrawn" } | { "kind": "hostStopped" } | { "kind": "tooMany" };
+export type Outcome = { "kind": "allowed", by: Surface, } | { "kind": "granted", grant: GrantId, } | { "kind": "denied", by: Surface, } | { "kind": "expired" } | { "kind": "withdrawn" } | { "kind": "hostStopped" } | { "kind": "tooMany" } | { "kind": "muted" } | { "kind": "nobody" };

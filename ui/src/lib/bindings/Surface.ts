@@ -3,4 +3,4 @@
 /**
  * Where an answer was given.
  */
-export type Surface = "dialog" | "notification" | "window" | "tray" | "cli";
+export type Surface = "dialog" | "notification" | "window" | "tray" | "cli" | "terminal" | "promptCommand";

@@ -3,4 +3,4 @@
 /**
  * How much harm a yes can do.
  */
-export type Tier = "normal" | "irreversible";
+export type Tier = "routine" | "sensitive" | "irreversible";
