@@ -1,0 +1,192 @@
+//! Changes one key in a settings file and leaves every other line, comment and blank as it was.
+//!
+//! What is about to be written is read again first: unless it says exactly what the file said before
+//! plus this change, and still has every comment, nothing is written. Two keys can share one value
+//! in YAML, so this is not only against mistakes of ours.
+
+use crate::{Error, layers};
+use serde_norway::{Mapping, Value};
+use std::fs::DirBuilder;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+use yaml_edit::path::YamlPath;
+use yaml_edit::{Document, YamlFile};
+
+/// Two changes at once would each start from the file without the other.
+static EDITING: Mutex<()> = Mutex::new(());
+
+/// A value that fits behind a key on its line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scalar {
+    Bool(bool),
+    Number(u64),
+    Text(String),
+}
+
+impl From<Scalar> for Value {
+    fn from(scalar: Scalar) -> Self {
+        match scalar {
+            Scalar::Bool(yes) => yes.into(),
+            Scalar::Number(number) => number.into(),
+            Scalar::Text(text) => text.into(),
+        }
+    }
+}
+
+/// Sets a key such as `integrations.notion.enabled`, making the file and its folder if need be.
+/// Whether a project's file may hold the key is found out when it is loaded.
+pub fn set(file: &Path, key: &str, value: Scalar) -> Result<(), Error> {
+    let _alone = EDITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let edit = Edit::open(file, key)?;
+    let mut wanted = edit.given.clone();
+    put(&mut wanted, &edit.words, value.clone().into());
+    layers::typed(wanted.clone()).map_err(|why| edit.invalid(format!("{key}: {why}")))?;
+    let text = match edit.parsed() {
+        Some((whole, document)) => {
+            match &value {
+                Scalar::Bool(yes) => document.try_set_path(key, *yes),
+                Scalar::Number(number) => document.try_set_path(key, *number),
+                Scalar::Text(text) => document.try_set_path(key, text.as_str()),
+            }
+            .map_err(|_| edit.by_hand())?;
+            whole.to_string()
+        }
+        None => edit.appended(&wanted)?,
+    };
+    if comments(&text) != comments(&edit.text) {
+        return Err(edit.by_hand());
+    }
+    edit.write(&text, &wanted)
+}
+
+/// Removes a key with what is below it, and says whether it was there. A comment on the same line
+/// goes with it.
+pub fn unset(file: &Path, key: &str) -> Result<bool, Error> {
+    let _alone = EDITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let edit = Edit::open(file, key)?;
+    let mut wanted = edit.given.clone();
+    if !take(&mut wanted, &edit.words) {
+        return Ok(false);
+    }
+    let (whole, document) = edit.parsed().ok_or_else(|| edit.by_hand())?;
+    document.try_remove_path(key).map_err(|_| edit.by_hand())?;
+    edit.write(&whole.to_string(), &wanted)?;
+    Ok(true)
+}
+
+/// One file about to be changed.
+struct Edit {
+    path: PathBuf,
+    key: String,
+    words: Vec<String>,
+    text: String,
+    given: Mapping,
+}
+
+impl Edit {
+    fn open(file: &Path, key: &str) -> Result<Self, Error> {
+        // A link stays one: what it points to is written.
+        let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+        let invalid = |reason| Error::Invalid { path: path.clone(), reason };
+        let words: Vec<String> = key.split('.').map(str::to_owned).collect();
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+        if words.iter().any(|word| word.is_empty() || !word.bytes().all(plain)) {
+            return Err(invalid(format!("{key:?} is not the name of a setting")));
+        }
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == ErrorKind::NotFound => String::new(),
+            Err(source) => return Err(Error::Read { path, source }),
+        };
+        let (_, given) = layers::parse(&text).map_err(invalid)?;
+        Ok(Self { path, key: key.to_owned(), words, text, given })
+    }
+
+    /// The file as a tree that remembers every character; none when it holds no keys yet.
+    fn parsed(&self) -> Option<(YamlFile, Document)> {
+        let whole = YamlFile::from_str(&self.text).ok()?;
+        let document = whole.document()?;
+        document.as_mapping()?;
+        Some((whole, document))
+    }
+
+    /// A file of nothing but comments, with the first key after them.
+    fn appended(&self, wanted: &Mapping) -> Result<String, Error> {
+        let mut text = self.text.clone();
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&serde_norway::to_string(wanted).map_err(|e| self.invalid(e.to_string()))?);
+        Ok(text)
+    }
+
+    fn write(&self, text: &str, wanted: &Mapping) -> Result<(), Error> {
+        let says = layers::parse(text).map(|(_, given)| given);
+        if says.as_ref() != Ok(wanted) {
+            return Err(self.by_hand());
+        }
+        self.replace(text).map_err(|source| Error::Write { path: self.path.clone(), source })
+    }
+
+    fn replace(&self, text: &str) -> std::io::Result<()> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        // Made for its owner alone, and so is the file it becomes.
+        let mut new = tempfile::NamedTempFile::new_in(folder)?;
+        new.write_all(text.as_bytes())?;
+        new.as_file().sync_all()?;
+        new.persist(&self.path).map_err(|e| e.error)?;
+        std::fs::File::open(folder)?.sync_all()
+    }
+
+    fn by_hand(&self) -> Error {
+        Error::ByHand { path: self.path.clone(), key: self.key.clone() }
+    }
+
+    fn invalid(&self, reason: String) -> Error {
+        Error::Invalid { path: self.path.clone(), reason }
+    }
+}
+
+fn put(into: &mut Mapping, words: &[String], value: Value) {
+    match words {
+        [] => {}
+        [last] => {
+            into.insert(last.as_str().into(), value);
+        }
+        [first, rest @ ..] => {
+            let inner = into.entry(first.as_str().into()).or_insert(Value::Null);
+            if !inner.is_mapping() {
+                *inner = Value::Mapping(Mapping::new());
+            }
+            if let Value::Mapping(inner) = inner {
+                put(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// Takes a key out, with the sections that are empty without it.
+fn take(from: &mut Mapping, words: &[String]) -> bool {
+    let [first, rest @ ..] = words else { return false };
+    if rest.is_empty() {
+        return from.remove(first.as_str()).is_some();
+    }
+    let Some(Value::Mapping(inner)) = from.get_mut(first.as_str()) else { return false };
+    let taken = take(inner, rest);
+    if taken && inner.is_empty() {
+        from.remove(first.as_str());
+    }
+    taken
+}
+
+fn comments(text: &str) -> Vec<String> {
+    let Ok(whole) = YamlFile::from_str(text) else { return Vec::new() };
+    whole.comments().map(|comment| comment.text().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests;

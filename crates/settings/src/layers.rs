@@ -1,0 +1,226 @@
+//! Which file says what: `<home>/config.yaml`, and over it the host's own file for a project.
+//!
+//! Neither lies in a work tree. A project's file may narrow or widen what its boxes may do, but not
+//! how the host itself works: where the engine is, where credentials are, who is asked.
+
+use crate::{Error, Settings};
+use serde_norway::{Mapping, Value};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// The name of both files.
+const FILE: &str = "config.yaml";
+/// What may stand in a project's file: whole sections, and single keys.
+const PROJECT_SECTIONS: &[&str] = &["integrations", "gh", "box"];
+const PROJECT_KEYS: &[&str] = &["approvals.mode"];
+
+impl Settings {
+    /// Reads `config.yaml` below the home; a missing or empty file means the defaults.
+    pub fn load(home: &Path) -> Result<Self, Error> {
+        Self::load_for(home, None)
+    }
+
+    /// The settings for one project, whose folder below the home (not in the project) is given.
+    pub fn load_for(home: &Path, project_dir: Option<&Path>) -> Result<Self, Error> {
+        let (settings, mut merged) = read_file(&home.join(FILE))?;
+        let Some(dir) = project_dir else { return Ok(settings) };
+        let file = dir.join(FILE);
+        let (_, over) = read_file(&file)?;
+        let invalid = |reason| Error::Invalid { path: file.clone(), reason };
+        only_project_keys(&over, home).map_err(invalid)?;
+        merge(&mut merged, over);
+        typed(merged).map_err(invalid)
+    }
+}
+
+/// Which file decides a key: `default`, `global` or `project`. A file that cannot be read decides
+/// nothing; loading it says what is wrong with it.
+pub fn decided_by(home: &Path, project_dir: Option<&Path>, key: &str) -> &'static str {
+    let has = |dir: &Path| read_file(&dir.join(FILE)).is_ok_and(|(_, given)| holds(&given, key));
+    if project_dir.is_some_and(has) {
+        "project"
+    } else if has(home) {
+        "global"
+    } else {
+        "default"
+    }
+}
+
+fn read_file(path: &Path) -> Result<(Settings, Mapping), Error> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == ErrorKind::NotFound => String::new(),
+        Err(source) => return Err(Error::Read { path: path.to_owned(), source }),
+    };
+    parse(&text).map_err(|reason| Error::Invalid { path: path.to_owned(), reason })
+}
+
+/// The settings of one text, and the keys it gives. Read twice: only the text knows the line a
+/// mistake is in, and only the keys can be merged.
+pub(crate) fn parse(text: &str) -> Result<(Settings, Mapping), String> {
+    let settings: Option<Settings> = serde_norway::from_str(text).map_err(|e| e.to_string())?;
+    let given: Value = serde_norway::from_str(text).map_err(|e| e.to_string())?;
+    let given = match given {
+        Value::Mapping(given) => pruned(given),
+        _ => Mapping::new(),
+    };
+    Ok((settings.unwrap_or_default().checked()?, given))
+}
+
+pub(crate) fn typed(given: Mapping) -> Result<Settings, String> {
+    let settings: Settings =
+        serde_norway::from_value(Value::Mapping(given)).map_err(|e| e.to_string())?;
+    settings.checked()
+}
+
+/// Without what says nothing: keys without a value, sections without a key.
+fn pruned(given: Mapping) -> Mapping {
+    let kept = given.into_iter().filter_map(|(key, value)| match value {
+        Value::Null => None,
+        Value::Mapping(inner) => {
+            let inner = pruned(inner);
+            (!inner.is_empty()).then_some((key, Value::Mapping(inner)))
+        }
+        value => Some((key, value)),
+    });
+    kept.collect()
+}
+
+fn merge(below: &mut Mapping, over: Mapping) {
+    for (key, value) in over {
+        match (below.get_mut(&key), value) {
+            (Some(Value::Mapping(below)), Value::Mapping(over)) => merge(below, over),
+            (_, value) => {
+                below.insert(key, value);
+            }
+        }
+    }
+}
+
+fn only_project_keys(given: &Mapping, home: &Path) -> Result<(), String> {
+    for (section, keys) in given {
+        let section = section.as_str().unwrap_or_default();
+        if PROJECT_SECTIONS.contains(&section) {
+            continue;
+        }
+        for key in keys.as_mapping().into_iter().flat_map(Mapping::keys) {
+            let key = format!("{section}.{}", key.as_str().unwrap_or_default());
+            if !PROJECT_KEYS.contains(&key.as_str()) {
+                return Err(format!(
+                    "{key} cannot be set for one project; set it in {}",
+                    home.join(FILE).display()
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn holds(given: &Mapping, key: &str) -> bool {
+    match key.split_once('.') {
+        None => given.contains_key(key),
+        Some((section, rest)) => {
+            given.get(section).and_then(Value::as_mapping).is_some_and(|inner| holds(inner, rest))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ApprovalMode;
+    use std::path::PathBuf;
+
+    /// A home and a project's folder below it, with these files; an empty text is no file.
+    fn world(global: &str, project: &str) -> (tempfile::TempDir, PathBuf) {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("projects/0123-shop");
+        std::fs::create_dir_all(&dir).unwrap();
+        for (folder, text) in [(home.path(), global), (&dir, project)] {
+            if !text.is_empty() {
+                std::fs::write(folder.join(FILE), text).unwrap();
+            }
+        }
+        (home, dir)
+    }
+
+    fn loaded(global: &str, project: &str) -> Result<Settings, String> {
+        let (home, dir) = world(global, project);
+        Settings::load_for(home.path(), Some(&dir)).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn no_files_are_the_defaults() {
+        assert_eq!(loaded("", "").unwrap(), Settings::default());
+        let home = tempfile::tempdir().unwrap();
+        assert_eq!(Settings::load(home.path()).unwrap(), Settings::default());
+        assert_eq!(
+            Settings::load_for(home.path(), Some(Path::new("/nonexistent"))).unwrap(),
+            Settings::default()
+        );
+    }
+
+    #[test]
+    fn a_project_wins_key_by_key() {
+        let s = loaded(
+            "approvals: {mode: safe, timeoutSeconds: 5}\nintegrations: {notion: {enabled: true, autoApproveWrites: true}, linear: {enabled: true}}\nbox: {image: a, cpMaxBytes: 7}\n",
+            "approvals: {mode: ask}\nintegrations: {notion: {enabled: false}, linear: }\nbox: {image: b}\ngh: {checkout: true}\n",
+        )
+        .unwrap();
+        assert_eq!((s.approvals.mode, s.approvals.timeout_seconds), (ApprovalMode::Ask, 5));
+        let notion = &s.integrations["notion"];
+        assert_eq!((notion.enabled, notion.auto_approve_writes), (Some(false), true));
+        assert_eq!(s.integrations["linear"].enabled, Some(true));
+        assert_eq!((s.boxes.image.as_deref(), s.boxes.cp_max_bytes), (Some("b"), 7));
+        assert!(s.gh.checkout);
+    }
+
+    #[test]
+    fn a_project_does_not_decide_how_the_host_works() {
+        for key in [
+            "engine: {host: x}",
+            "engine: {channel: exec}",
+            "secrets: {backend: file}",
+            "approvals: {mode: ask, promptCommand: [x]}",
+            "approvals: {timeoutSeconds: 5}",
+            "approvals: {quiet: 22:00-7:00}",
+            "approvals: {whenNobodyWatches: wait}",
+        ] {
+            let why = loaded("", key).unwrap_err();
+            assert!(why.contains("cannot be set for one project; set it in /"), "{key}: {why}");
+            assert!(why.contains("/projects/0123-shop/config.yaml: "), "{why}");
+            loaded(key, "").unwrap();
+        }
+        loaded("", "engine:\nsecrets: {}\napprovals: {quiet: }\n").unwrap();
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_file_and_line() {
+        let why = loaded("", "gh:\n  chekout: true\n").unwrap_err();
+        assert!(why.contains("0123-shop/config.yaml: gh: unknown field `chekout`"), "{why}");
+        assert!(why.contains("line 2"), "{why}");
+        let (home, _) = world("gh: [", "");
+        let why = Settings::load(home.path()).unwrap_err();
+        assert!(matches!(why, Error::Invalid { .. }), "{why}");
+        std::fs::remove_file(home.path().join(FILE)).unwrap();
+        std::fs::create_dir(home.path().join(FILE)).unwrap();
+        assert!(matches!(Settings::load(home.path()), Err(Error::Read { .. })));
+    }
+
+    #[test]
+    fn the_deciding_file_is_told() {
+        let (home, dir) = world(
+            "integrations: {notion: {enabled: true}, linear: {enabled: true}, clickup: {enabled: }}\n",
+            "integrations: {notion: {enabled: false}}\n",
+        );
+        let by = |dir: Option<&Path>, key| decided_by(home.path(), dir, key);
+        let dir = Some(dir.as_path());
+        assert_eq!(by(dir, "integrations.notion.enabled"), "project");
+        assert_eq!(by(None, "integrations.notion.enabled"), "global");
+        assert_eq!(by(dir, "integrations.linear.enabled"), "global");
+        assert_eq!(by(dir, "integrations.clickup.enabled"), "default");
+        assert_eq!(by(dir, "integrations.notion.baseUrl"), "default");
+        assert_eq!(by(dir, "integrations.notion.enabled.more"), "default");
+        assert_eq!(by(dir, "integrations"), "project");
+    }
+}
