@@ -1,0 +1,31 @@
+//! What can go wrong with a stored credential. No variant can hold its value.
+
+/// Why a credential could not be read, kept or removed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("the keychain is locked")]
+    Locked,
+    /// There is no keychain to ask; the text says what is missing.
+    #[error("the keychain cannot be used: {0}")]
+    Missing(String),
+    #[error("{0}")]
+    Failed(String),
+    #[error("a credential can have 64 KiB at most")]
+    TooLarge,
+    #[error("the credential is empty")]
+    Empty,
+}
+
+impl Error {
+    /// What to do next, where the error itself does not say it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Locked => Some("unlock the login keyring in your desktop, then try again"),
+            Self::Missing(_) => Some(
+                "start a keyring such as GNOME Keyring or KWallet, or set secrets.backend: file in config.yaml",
+            ),
+            Self::Empty => Some("give the value again"),
+            Self::Failed(_) | Self::TooLarge => None,
+        }
+    }
+}

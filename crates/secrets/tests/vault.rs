@@ -1,0 +1,328 @@
+//! The store of credentials on real parts: files, and GNOME Keyring on a bus of its own.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support {
+    #[path = "mod.rs"]
+    pub mod desktop;
+    pub mod prompting;
+}
+
+use agentbox_secrets::{Backend, Error, LIMIT, Value, Vault};
+use nix::sys::signal::Signal;
+use protocol::SecretId;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use support::desktop::{Bus, Keyring, eventually, items, label, lock};
+use support::prompting::Prompting;
+
+/// More than the limit, for a machine that builds something at the same time.
+const SOON: Duration = LIMIT.saturating_add(Duration::from_millis(1500));
+
+fn id(text: &str) -> SecretId {
+    text.parse().unwrap()
+}
+
+fn github() -> SecretId {
+    id("github.token")
+}
+
+async fn put(vault: &Vault, id: &SecretId, text: &str) -> Result<(), Error> {
+    vault.set(id, Value::new(text.into())).await
+}
+
+async fn text(vault: &Vault, id: &SecretId) -> Option<String> {
+    vault.get(id).await.unwrap().map(|value| value.expose().to_owned())
+}
+
+/// What every back end does.
+async fn contract(vault: &Vault) {
+    let (github, notion) = (github(), id("notion.token"));
+    assert_eq!(vault.list().await.unwrap(), []);
+    assert_eq!(text(vault, &github).await, None);
+    assert!(!vault.remove(&github).await.unwrap());
+
+    put(vault, &notion, "ntn").await.unwrap();
+    put(vault, &github, "first\n").await.unwrap();
+    assert_eq!(text(vault, &github).await.as_deref(), Some("first"));
+    put(vault, &github, "zweiter Wert: ✓ \"'\\ $X").await.unwrap();
+    assert_eq!(text(vault, &github).await.as_deref(), Some("zweiter Wert: ✓ \"'\\ $X"));
+    assert_eq!(vault.list().await.unwrap(), [github.clone(), notion.clone()]);
+
+    for (bad, why) in
+        [("", Error::Empty), ("\n", Error::Empty), (&"x".repeat(65537), Error::TooLarge)]
+    {
+        assert_eq!(put(vault, &github, bad).await, Err(why));
+    }
+    assert!(matches!(put(vault, &github, "a\0b").await, Err(Error::Failed(_))));
+    let largest = "x".repeat(64 * 1024);
+    put(vault, &github, &largest).await.unwrap();
+    assert_eq!(text(vault, &github).await, Some(largest));
+
+    assert!(vault.remove(&github).await.unwrap());
+    assert!(!vault.remove(&github).await.unwrap());
+    assert_eq!(text(vault, &github).await, None);
+    assert_eq!(text(vault, &notion).await.as_deref(), Some("ntn"));
+    assert_eq!(vault.list().await.unwrap(), [notion]);
+}
+
+/// Many at once, some of them on the same credential.
+async fn crowd(vault: &Vault) {
+    let mut all = tokio::task::JoinSet::new();
+    for n in 0..40 {
+        let vault = vault.clone();
+        all.spawn(async move {
+            let id = id(&format!("crowd.n{}", n % 4));
+            put(&vault, &id, &format!("value {n}")).await.unwrap();
+            assert!(text(&vault, &id).await.unwrap().starts_with("value "));
+        });
+    }
+    while let Some(done) = all.join_next().await {
+        done.unwrap();
+    }
+    assert_eq!(vault.list().await.unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn files_keep_the_contract() {
+    let home = tempfile::tempdir().unwrap();
+    let vault = Vault::new(Backend::File(home.path().join("secrets")));
+    assert_eq!(vault.kept_in(), "file");
+    contract(&vault).await;
+    let again = Vault::new(Backend::File(home.path().join("secrets")));
+    assert_eq!(text(&again, &id("notion.token")).await.as_deref(), Some("ntn"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_stand_a_crowd() {
+    let home = tempfile::tempdir().unwrap();
+    crowd(&Vault::new(Backend::File(home.path().join("secrets")))).await;
+}
+
+#[tokio::test]
+async fn the_keychain_keeps_the_contract() {
+    let bus = Bus::start();
+    let _keyring = Keyring::start(&bus);
+    let vault = Vault::on_bus("/home/a/.agentbox", &bus.address());
+    assert_eq!(vault.kept_in(), "keychain");
+    contract(&vault).await;
+    let again = Vault::on_bus("/home/a/.agentbox", &bus.address());
+    assert_eq!(text(&again, &id("notion.token")).await.as_deref(), Some("ntn"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_keychain_stands_a_crowd() {
+    let bus = Bus::start();
+    let _keyring = Keyring::start(&bus);
+    crowd(&Vault::on_bus("/home/a/.agentbox", &bus.address())).await;
+    assert_eq!(items(&bus, "application", "agentbox").len(), 4);
+}
+
+#[tokio::test]
+async fn a_credential_is_one_item_with_a_name_people_know() {
+    let bus = Bus::start();
+    let _keyring = Keyring::start(&bus);
+    let vault = Vault::on_bus("/h", &bus.address());
+    for value in ["one", "two", "three"] {
+        put(&vault, &github(), value).await.unwrap();
+    }
+    let found = items(&bus, "id", "github.token");
+    assert_eq!(found.len(), 1);
+    assert_eq!(label(&bus, &found[0]), "AgentBox: github.token");
+    assert_eq!(items(&bus, "application", "agentbox"), found);
+}
+
+/// Another tool can make items that the service does not take for the same.
+#[tokio::test]
+async fn duplicates_go_when_a_credential_is_set() {
+    let bus = Bus::start();
+    let _keyring = Keyring::start(&bus);
+    for n in ["1", "2"] {
+        store_by_hand(
+            &bus,
+            &[("application", "agentbox"), ("home", "/h"), ("id", "github.token"), ("n", n)],
+        );
+    }
+    assert_eq!(items(&bus, "id", "github.token").len(), 2);
+    let vault = Vault::on_bus("/h", &bus.address());
+    put(&vault, &github(), "ours").await.unwrap();
+    assert_eq!(items(&bus, "id", "github.token").len(), 1);
+    assert_eq!(text(&vault, &github()).await.as_deref(), Some("ours"));
+    store_by_hand(
+        &bus,
+        &[("application", "agentbox"), ("home", "/h"), ("id", "github.token"), ("n", "3")],
+    );
+    assert!(vault.remove(&github()).await.unwrap());
+    assert_eq!(items(&bus, "id", "github.token").len(), 0);
+}
+
+#[tokio::test]
+async fn two_homes_do_not_see_each_other() {
+    let bus = Bus::start();
+    let _keyring = Keyring::start(&bus);
+    let (a, b) =
+        (Vault::on_bus("/home/a", &bus.address()), Vault::on_bus("/home/b", &bus.address()));
+    put(&a, &github(), "of a").await.unwrap();
+    assert_eq!(text(&b, &github()).await, None);
+    assert_eq!(b.list().await.unwrap(), []);
+    put(&b, &github(), "of b").await.unwrap();
+    assert!(b.remove(&github()).await.unwrap());
+    assert_eq!(text(&a, &github()).await.as_deref(), Some("of a"));
+    assert_eq!(a.list().await.unwrap(), [github()]);
+}
+
+#[tokio::test]
+async fn a_locked_keychain_says_so_at_once_and_asks_nobody() {
+    let bus = Bus::start();
+    let _keyring = Keyring::start(&bus);
+    let vault = Vault::on_bus("/h", &bus.address());
+    put(&vault, &github(), "kept").await.unwrap();
+    lock(&bus);
+    let begun = Instant::now();
+    assert_eq!(vault.get(&github()).await.unwrap_err(), Error::Locked);
+    assert_eq!(put(&vault, &github(), "new").await, Err(Error::Locked));
+    assert_eq!(vault.remove(&github()).await, Err(Error::Locked));
+    assert_eq!(vault.list().await, Err(Error::Locked));
+    assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+    assert!(Error::Locked.hint().unwrap().contains("unlock"));
+}
+
+#[tokio::test]
+async fn a_service_that_wants_a_password_is_locked_and_its_prompt_stays_unseen() {
+    let bus = Bus::start();
+    let service = Prompting::start(&bus.address());
+    let vault = Vault::on_bus("/h", &bus.address());
+    assert_eq!(put(&vault, &github(), "new").await, Err(Error::Locked));
+    assert_eq!(vault.remove(&github()).await, Err(Error::Locked));
+    let Err(Error::Failed(why)) = vault.get(&github()).await else { panic!("it was read") };
+    assert_eq!(why, "the keyring refused: not without the password");
+    assert_eq!(service.counts.shown.load(Ordering::SeqCst), 0);
+    assert_eq!(service.counts.dismissed.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn no_service_is_missing_until_one_comes() {
+    let bus = Bus::start();
+    let vault = Vault::on_bus("/h", &bus.address());
+    let missing = vault.get(&github()).await.unwrap_err();
+    assert!(
+        matches!(&missing, Error::Missing(why) if why.contains("no Secret Service")),
+        "{missing}"
+    );
+    assert!(missing.hint().unwrap().contains("secrets.backend: file"));
+    let _keyring = Keyring::start(&bus);
+    put(&vault, &github(), "kept").await.unwrap();
+}
+
+#[tokio::test]
+async fn no_bus_is_missing() {
+    for address in ["unix:path=/nonexistent/bus", "nonsense", ""] {
+        let vault = Vault::on_bus("/h", address);
+        let missing = vault.list().await.unwrap_err();
+        assert!(
+            matches!(&missing, Error::Missing(why) if why.contains("no D-Bus session")),
+            "{missing}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_keyring_that_ended_between_calls_is_missing_and_its_successor_is_found() {
+    let bus = Bus::start();
+    let keyring = Keyring::start(&bus);
+    let vault = Vault::on_bus("/h", &bus.address());
+    put(&vault, &github(), "kept").await.unwrap();
+    keyring.kill(&bus);
+    let begun = Instant::now();
+    assert!(matches!(vault.get(&github()).await, Err(Error::Missing(_))));
+    assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+    let _again = Keyring::start(&bus);
+    assert_eq!(text(&vault, &github()).await.as_deref(), Some("kept"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_keyring_killed_while_it_is_asked_is_an_error_at_once() {
+    let bus = Bus::start();
+    let keyring = Keyring::start(&bus);
+    let vault = Vault::on_bus("/h", &bus.address());
+    put(&vault, &github(), "kept").await.unwrap();
+    keyring.signal(Signal::SIGSTOP);
+    let asked = tokio::spawn({
+        let vault = vault.clone();
+        async move {
+            let begun = Instant::now();
+            let answer = vault.get(&github()).await;
+            (answer.map(|_| ()), begun.elapsed())
+        }
+    });
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    keyring.kill(&bus);
+    let (answer, took) = asked.await.unwrap();
+    assert!(matches!(answer, Err(Error::Missing(_) | Error::Failed(_))), "{answer:?}");
+    assert!(took < LIMIT, "{took:?}");
+}
+
+#[tokio::test]
+async fn a_keyring_that_hangs_is_given_up_after_three_seconds() {
+    let bus = Bus::start();
+    let keyring = Keyring::start(&bus);
+    let vault = Vault::on_bus("/h", &bus.address());
+    put(&vault, &github(), "kept-value").await.unwrap();
+    keyring.signal(Signal::SIGSTOP);
+    let fresh = Vault::on_bus("/h", &bus.address());
+    for vault in [&vault, &fresh] {
+        let begun = Instant::now();
+        let failed = put(vault, &github(), "another-value").await.unwrap_err();
+        let took = begun.elapsed();
+        assert_eq!(failed.to_string(), "the keychain did not answer within 3 s");
+        assert!(took >= LIMIT && took < SOON, "{took:?}");
+    }
+    keyring.signal(Signal::SIGCONT);
+    // Calls that were given up may still be done by the keyring when it wakes up.
+    let kept = text(&vault, &github()).await.unwrap();
+    assert!(["kept-value", "another-value"].contains(&kept.as_str()));
+    assert_eq!(items(&bus, "id", "github.token").len(), 1);
+}
+
+#[tokio::test]
+async fn a_bus_that_hangs_is_given_up_after_three_seconds() {
+    let bus = Bus::start();
+    let _keyring = Keyring::start(&bus);
+    bus.stop(Signal::SIGSTOP);
+    let begun = Instant::now();
+    let failed = Vault::on_bus("/h", &bus.address()).list().await.unwrap_err();
+    assert!(matches!(failed, Error::Failed(_)), "{failed}");
+    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    bus.stop(Signal::SIGCONT);
+}
+
+#[tokio::test]
+async fn nothing_is_opened_before_it_is_needed() {
+    let bus = Bus::start();
+    let before = bus_clients(&bus);
+    let vault = Vault::on_bus("/h", &bus.address());
+    assert_eq!(vault.kept_in(), "keychain");
+    assert_eq!(bus_clients(&bus), before);
+    let _ = vault.list().await;
+    drop(vault);
+    eventually("the end of the connection", || bus_clients(&bus) == before);
+}
+
+/// Connections besides the one that asks.
+fn bus_clients(bus: &Bus) -> usize {
+    let dbus = zbus::blocking::fdo::DBusProxy::new(&bus.connect()).unwrap();
+    dbus.list_names().unwrap().iter().filter(|name| name.starts_with(':')).count()
+}
+
+fn store_by_hand(bus: &Bus, attributes: &[(&str, &str)]) {
+    let mut tool = std::process::Command::new("secret-tool")
+        .args(["store", "--label=by hand"])
+        .args(attributes.iter().flat_map(|(name, value)| [*name, *value]))
+        .env("DBUS_SESSION_BUS_ADDRESS", bus.address())
+        .stdin(std::process::Stdio::piped())
+        .spawn()
+        .expect("secret-tool (package libsecret-tools)");
+    std::io::Write::write_all(&mut tool.stdin.take().unwrap(), b"by hand").unwrap();
+    assert!(tool.wait().unwrap().success());
+}
