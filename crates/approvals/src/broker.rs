@@ -1,8 +1,10 @@
 //! Pending questions and who may end them.
 
-use crate::history::History;
-use crate::{Draft, Journal, JournalError, Sink};
-use protocol::question::{Grant, Outcome, Question, Surface, Verdict};
+use crate::history::{History, PAUSE};
+use crate::{Asker, Draft, Journal, JournalError, Rememberable, Sink, Wanted};
+use protocol::question::{
+    Breadth, Grant, Outcome, Question, Reach, Remember, Surface, Tier, Verdict,
+};
 use protocol::{BoxId, GrantId, Millis, QuestionId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,13 +31,24 @@ impl Default for Limits {
             timeout: Duration::from_secs(15 * 60),
             grace: Duration::from_millis(350),
             per_box: 5,
-            longest_grant: Duration::from_secs(30 * 24 * 3600),
+            longest_grant: FOR_EVER,
         }
     }
 }
 
+/// What happens to a question when nobody is there to see it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WhenNobody {
+    /// It waits for somebody until its time is over.
+    #[default]
+    Wait,
+    /// It is a no at once.
+    Deny,
+}
+
 /// The most a question may say, in bytes. Whoever builds one keeps far below; this is the last line.
 const MAX_QUESTION: usize = 64 * 1024;
+const FOR_EVER: Duration = Duration::from_secs(Remember::ALWAYS);
 
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
@@ -56,8 +69,10 @@ pub enum AnswerError {
     DigestMismatch,
     #[error("the answer came too soon after the question appeared")]
     TooSoon,
-    #[error("this question can only be answered once, not remembered")]
+    #[error("a yes to this question cannot be remembered like that, only given once")]
     NotRememberable,
+    #[error("the screen is locked: nothing can be allowed from it")]
+    Locked,
 }
 
 /// Cheap to clone; all clones are one broker.
@@ -79,12 +94,23 @@ struct State {
     sinks: Vec<Arc<dyn Sink>>,
     /// By box; small, and only as many as there are boxes that asked.
     history: HashMap<BoxId, History>,
+    muted: HashMap<BoxId, Muted>,
+    when_nobody: WhenNobody,
+    /// The screen is locked.
+    locked: bool,
     closed: bool,
+}
+
+/// One moment on two clocks: the one that decides and the one people read.
+#[derive(Clone, Copy)]
+struct Muted {
+    until: Instant,
+    shown: Millis,
 }
 
 struct Pending {
     question: Question,
-    rememberable: bool,
+    remember: Option<Rememberable>,
     asked: Instant,
     /// When the sinks got it; only the first question of a box is on screen.
     shown: Option<Instant>,
@@ -94,7 +120,14 @@ struct Pending {
 /// What ended a question, with the rule a person asked for.
 struct Decided {
     outcome: Outcome,
-    remember: Option<Duration>,
+    rule: Option<Rule>,
+}
+
+#[derive(Clone, Copy)]
+struct Rule {
+    reach: Reach,
+    breadth: Breadth,
+    time: Duration,
 }
 
 impl Broker {
@@ -111,49 +144,97 @@ impl Broker {
         state.sinks.push(sink);
     }
 
+    pub fn set_policy(&self, when_nobody: WhenNobody) {
+        self.inner.lock().when_nobody = when_nobody;
+    }
+
+    /// While the screen is locked nothing is allowed from it: whoever sits there may be anyone.
+    /// When it is unlocked every yes waits anew, for the keys that unlocked it are still coming.
+    pub fn set_locked(&self, locked: bool) {
+        let mut state = self.inner.lock();
+        state.locked = locked;
+        let shown = state.pending.iter_mut().filter_map(|p| p.shown.as_mut());
+        shown.for_each(|at| *at = Instant::now());
+    }
+
     /// Open questions, oldest first.
     pub fn pending(&self) -> Vec<Question> {
         self.inner.lock().pending.iter().map(|p| p.question.clone()).collect()
+    }
+
+    /// A muted box's questions are a no at once, open ones too. None ends that.
+    pub fn mute(&self, box_id: &BoxId, time: Option<Duration>) {
+        let mut state = self.inner.lock();
+        let Some(time) = time.filter(|t| !t.is_zero()) else {
+            state.muted.remove(box_id);
+            return;
+        };
+        let time = time.min(FOR_EVER);
+        let muted =
+            Muted { until: Instant::now() + time, shown: now().saturating_add(millis(time)) };
+        state.muted.insert(box_id.clone(), muted);
+        let of_box = |p: &&Pending| p.question.box_id == *box_id;
+        let open: Vec<_> =
+            state.pending.iter().filter(of_box).map(|p| p.question.id.clone()).collect();
+        // The newest first: none of the others comes on screen on the way.
+        for id in open.iter().rev() {
+            state.end(id, Decided::no(Outcome::Muted));
+        }
+    }
+
+    /// Until when a box is muted.
+    pub fn muted_until(&self, box_id: &BoxId) -> Option<Millis> {
+        self.inner.lock().muted(box_id).map(|muted| muted.shown)
     }
 
     /// Asks and waits. Dropping the future withdraws the question: nobody can allow what nobody
     /// waits for.
     pub async fn ask(&self, draft: Draft) -> Result<Outcome, AskError> {
         let journal = &self.inner.journal;
-        let rememberable = draft.rememberable().cloned();
-        if let Some(r) = &rememberable
-            && let Some(grant) = journal.grant_for(&draft.box_id, &draft.method, &r.scope).await?
-        {
+        let remember = draft.rememberable().cloned();
+        if let Some(grant) = self.inner.rule_for(&draft).await? {
             return Ok(Outcome::Granted { grant: grant.id });
         }
         if draft.size() > MAX_QUESTION {
             return Err(AskError::TooLarge);
         }
-        if self.inner.crowded(&draft.box_id, &draft.method) {
-            return Ok(Outcome::TooMany);
+        let refused =
+            self.inner.lock().refuses(&draft.asker.box_id, &draft.method, &self.inner.limits);
+        if let Some(outcome) = refused {
+            journal.refused(&draft, &outcome).await?;
+            return Ok(outcome);
         }
-        let now = now();
-        let id = QuestionId::from_bytes(random()?);
-        let expires = now + millis(self.inner.limits.timeout);
-        let question = draft.into_question(id, now, expires);
-        journal.asked(&question).await?;
-
+        let timeout = draft.timeout.unwrap_or(self.inner.limits.timeout).min(FOR_EVER);
+        let asker = draft.asker.clone();
+        let (id, now) = (QuestionId::from_bytes(random()?), now());
+        let question = draft.into_question(id, now, now.saturating_add(millis(timeout)));
         let asked = Instant::now();
-        let mut open = self.inner.clone().open(question.clone(), rememberable.is_some(), asked);
+        let mut open =
+            Open { inner: self.inner.clone(), id: question.id.clone(), asked, settled: false };
+        if let Err(e) = journal.asked(&question).await {
+            open.settled = true;
+            return Err(e.into());
+        }
+        let mut answer = self.inner.open(question.clone(), remember.clone(), asked);
         let decided = tokio::select! {
-            decided = &mut open.answer => decided.unwrap_or(Decided::no(Outcome::HostStopped)),
-            () = tokio::time::sleep(self.inner.limits.timeout) => {
-                self.inner.end(&question.id, Decided::no(Outcome::Expired));
+            decided = &mut answer => decided.unwrap_or(Decided::no(Outcome::HostStopped)),
+            () = tokio::time::sleep(timeout) => {
+                self.inner.lock().end(&question.id, Decided::no(Outcome::Expired));
                 // An answer may have been first by a hair: then it is in the channel.
-                open.answer.try_recv().unwrap_or(Decided::no(Outcome::Expired))
+                answer.try_recv().unwrap_or(Decided::no(Outcome::Expired))
             }
         };
         open.settled = true;
-        journal.resolved(&question.id, &decided.outcome, asked.elapsed()).await?;
-        if let (Some(time), Some(r)) = (decided.remember, rememberable) {
-            let grant = grant(&question, r.scope, &r.what, time)?;
-            journal.remember(&grant).await?;
-        }
+        let rule = decided.rule.zip(remember);
+        let grant = rule.map(|(rule, r)| grant(&question.method, &asker, rule, &r)).transpose()?;
+        let settled = Settled {
+            journal: journal.clone(),
+            id: question.id,
+            outcome: decided.outcome.clone(),
+            open_for: asked.elapsed(),
+            grant: grant.flatten(),
+        };
+        settled.write_whoever_waits().await?;
         Ok(decided.outcome)
     }
 
@@ -165,49 +246,59 @@ impl Broker {
         verdict: Verdict,
         by: Surface,
     ) -> Result<(), AnswerError> {
-        {
-            let state = self.inner.lock();
-            let pending = state.pending.iter().find(|p| p.question.id == *id);
-            let pending = pending.ok_or(AnswerError::NotPending)?;
-            if pending.question.digest != digest {
-                return Err(AnswerError::DigestMismatch);
-            }
-            let seen_for = pending.shown.unwrap_or(pending.asked).elapsed();
-            if verdict != Verdict::Deny && by.needs_grace() && seen_for < self.inner.limits.grace {
-                return Err(AnswerError::TooSoon);
-            }
-            if matches!(verdict, Verdict::AllowFor { .. }) && !pending.rememberable {
-                return Err(AnswerError::NotRememberable);
-            }
+        let mut state = self.inner.lock();
+        let pending = state.pending.iter().find(|p| p.question.id == *id);
+        let pending = pending.ok_or(AnswerError::NotPending)?;
+        if pending.question.digest != digest {
+            return Err(AnswerError::DigestMismatch);
         }
-        let longest = self.inner.limits.longest_grant;
-        let decided = match verdict {
-            Verdict::Deny => Decided::no(Outcome::Denied { by }),
-            Verdict::AllowOnce => Decided { outcome: Outcome::Allowed { by }, remember: None },
-            Verdict::AllowFor { seconds } => Decided {
-                outcome: Outcome::Allowed { by },
-                remember: Some(Duration::from_secs(seconds).min(longest)),
-            },
-        };
-        if self.inner.end(id, decided) { Ok(()) } else { Err(AnswerError::NotPending) }
+        if verdict == Verdict::Deny {
+            state.end(id, Decided::no(Outcome::Denied { by }));
+            return Ok(());
+        }
+        if state.locked && on_screen(by) {
+            return Err(AnswerError::Locked);
+        }
+        let seen_for = pending.shown.unwrap_or(pending.asked).elapsed();
+        if by.needs_grace() && seen_for < self.inner.limits.grace {
+            return Err(AnswerError::TooSoon);
+        }
+        let rule = pending.rule(verdict, self.inner.limits.longest_grant)?;
+        state.end(id, Decided { outcome: Outcome::Allowed { by }, rule });
+        Ok(())
+    }
+
+    /// The question has no use any more. False when it was over already.
+    pub fn withdraw(&self, id: &QuestionId) -> bool {
+        self.inner.lock().end(id, Decided::no(Outcome::Withdrawn))
     }
 
     /// The host stops: every open question is a no, and no new one is taken.
     pub fn close(&self) {
-        let ids: Vec<QuestionId> = {
-            let mut state = self.inner.lock();
-            state.closed = true;
-            state.pending.iter().map(|p| p.question.id.clone()).collect()
-        };
-        for id in ids {
-            self.inner.end(&id, Decided::no(Outcome::HostStopped));
+        let mut state = self.inner.lock();
+        state.closed = true;
+        // The newest first: none of the others comes on screen on the way.
+        while let Some(id) = state.pending.last().map(|p| p.question.id.clone()) {
+            state.end(&id, Decided::no(Outcome::HostStopped));
         }
     }
 }
 
 impl Decided {
     fn no(outcome: Outcome) -> Self {
-        Self { outcome, remember: None }
+        Self { outcome, rule: None }
+    }
+}
+
+impl Pending {
+    /// The rule a yes makes, if any; an error when the question allows none like it.
+    fn rule(&self, verdict: Verdict, longest: Duration) -> Result<Option<Rule>, AnswerError> {
+        let Verdict::Remember { reach, breadth, seconds } = verdict else { return Ok(None) };
+        let covered = self.remember.as_ref().and_then(|r| r.scope(breadth));
+        if covered.is_none() || self.question.tier == Tier::Irreversible || seconds == 0 {
+            return Err(AnswerError::NotRememberable);
+        }
+        Ok(Some(Rule { reach, breadth, time: Duration::from_secs(seconds).min(longest) }))
     }
 }
 
@@ -217,55 +308,64 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn crowded(&self, box_id: &BoxId, method: &str) -> bool {
-        let mut state = self.lock();
-        let history = state.history.entry(box_id.clone()).or_default();
-        history.is_too_much(method, Instant::now()) || state.open_of(box_id) >= self.limits.per_box
+    async fn rule_for(&self, draft: &Draft) -> Result<Option<Grant>, JournalError> {
+        let Some(remember) = draft.rememberable() else { return Ok(None) };
+        let keys = remember.keys();
+        let wanted = Wanted { asker: &draft.asker, method: &draft.method, keys: &keys };
+        self.journal.grant_for(&wanted).await
     }
 
-    fn open(self: Arc<Self>, question: Question, rememberable: bool, asked: Instant) -> Open {
-        let (tx, rx) = oneshot::channel();
-        let id = question.id.clone();
-        {
-            let mut state = self.lock();
-            if state.closed {
-                let _ = tx.send(Decided::no(Outcome::HostStopped));
-            } else if state.open_of(&question.box_id) >= self.limits.per_box {
-                // Several at once got past the first look.
-                let _ = tx.send(Decided::no(Outcome::TooMany));
-            } else {
-                let box_id = question.box_id.clone();
-                state.history.entry(box_id.clone()).or_default().note_asked(asked);
-                let pending = Pending { question, rememberable, asked, shown: None, answer: tx };
-                state.pending.push(pending);
-                state.show_first(&box_id);
-            }
-        }
-        Open { inner: self, id, asked, answer: rx, settled: false }
-    }
-
-    /// Ends a question once; false when it had ended already.
-    fn end(&self, id: &QuestionId, decided: Decided) -> bool {
+    /// Puts a question among the open ones; what comes of it arrives in the channel.
+    fn open(
+        &self,
+        question: Question,
+        remember: Option<Rememberable>,
+        asked: Instant,
+    ) -> oneshot::Receiver<Decided> {
+        let (answer, decided) = oneshot::channel();
+        let box_id = question.box_id.clone();
         let mut state = self.lock();
-        let Some(at) = state.pending.iter().position(|p| p.question.id == *id) else {
-            return false;
+        // Several at once may have got past the first look.
+        let refused = if state.closed {
+            Some(Outcome::HostStopped)
+        } else {
+            state.refuses(&box_id, &question.method, &self.limits)
         };
-        let pending = state.pending.remove(at);
-        if matches!(decided.outcome, Outcome::Denied { .. }) {
-            let question = &pending.question;
-            let history = state.history.entry(question.box_id.clone()).or_default();
-            history.note_denied(&question.method, Instant::now());
+        if let Some(outcome) = refused {
+            let _ = answer.send(Decided::no(outcome));
+        } else {
+            state.history.entry(box_id.clone()).or_default().note_asked(asked);
+            state.pending.push(Pending { question, remember, asked, shown: None, answer });
+            state.show_first(&box_id);
         }
-        for sink in &state.sinks {
-            sink.withdraw(&pending.question, &decided.outcome);
-        }
-        let _ = pending.answer.send(decided);
-        state.show_first(&pending.question.box_id);
-        true
+        decided
     }
 }
 
 impl State {
+    /// Why a box's question is a no before anybody is asked.
+    fn refuses(&mut self, box_id: &BoxId, method: &str, limits: &Limits) -> Option<Outcome> {
+        if self.muted(box_id).is_some() {
+            return Some(Outcome::Muted);
+        }
+        let history = self.history.entry(box_id.clone()).or_default();
+        let too_much = history.is_too_much(method, Instant::now());
+        if too_much || self.open_of(box_id) >= limits.per_box {
+            return Some(Outcome::TooMany);
+        }
+        let nobody = self.when_nobody == WhenNobody::Deny;
+        (nobody && !self.sinks.iter().any(|s| s.is_attached())).then_some(Outcome::Nobody)
+    }
+
+    fn muted(&mut self, box_id: &BoxId) -> Option<Muted> {
+        let muted = *self.muted.get(box_id)?;
+        if muted.until <= Instant::now() {
+            self.muted.remove(box_id);
+            return None;
+        }
+        Some(muted)
+    }
+
     fn open_of(&self, box_id: &BoxId) -> usize {
         self.pending.iter().filter(|p| p.question.box_id == *box_id).count()
     }
@@ -283,14 +383,45 @@ impl State {
             }
         }
     }
+
+    /// Ends a question once; false when it had ended already.
+    fn end(&mut self, id: &QuestionId, decided: Decided) -> bool {
+        let Some(at) = self.pending.iter().position(|p| p.question.id == *id) else {
+            return false;
+        };
+        let Pending { question, answer, .. } = self.pending.remove(at);
+        for sink in &self.sinks {
+            sink.withdraw(&question, &decided.outcome);
+        }
+        if matches!(decided.outcome, Outcome::Denied { .. }) {
+            self.note_denied(&question);
+        }
+        let _ = answer.send(decided);
+        self.show_first(&question.box_id);
+        true
+    }
+
+    fn note_denied(&mut self, question: &Question) {
+        let history = self.history.entry(question.box_id.clone()).or_default();
+        if !history.note_denied(&question.method, Instant::now()) {
+            return;
+        }
+        let minutes = PAUSE.as_secs() / 60;
+        let text = format!(
+            "{} was denied {} three times. More of it is denied for {minutes} minutes.",
+            question.box_name, question.method
+        );
+        for sink in &self.sinks {
+            sink.note(&question.box_name, &text);
+        }
+    }
 }
 
-/// Withdraws the question when the asking future is dropped.
+/// Withdraws the question when the asking future is dropped, from the moment it may be on record.
 struct Open {
     inner: Arc<Inner>,
     id: QuestionId,
     asked: Instant,
-    answer: oneshot::Receiver<Decided>,
     settled: bool,
 }
 
@@ -299,35 +430,83 @@ impl Drop for Open {
         if self.settled {
             return;
         }
-        self.inner.end(&self.id, Decided::no(Outcome::Withdrawn));
-        let (inner, id, open_for) = (self.inner.clone(), self.id.clone(), self.asked.elapsed());
+        self.inner.lock().end(&self.id, Decided::no(Outcome::Withdrawn));
+        let settled = Settled {
+            journal: self.inner.journal.clone(),
+            id: self.id.clone(),
+            outcome: Outcome::Withdrawn,
+            open_for: self.asked.elapsed(),
+            grant: None,
+        };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            if let Err(e) = inner.journal.resolved(&id, &Outcome::Withdrawn, open_for).await {
+            if let Err(e) = settled.write().await {
                 tracing::error!("{e}");
             }
         });
     }
 }
 
+/// An end that has to be on disk.
+struct Settled {
+    journal: Arc<dyn Journal>,
+    id: QuestionId,
+    outcome: Outcome,
+    open_for: Duration,
+    grant: Option<Grant>,
+}
+
+impl Settled {
+    async fn write(self) -> Result<(), JournalError> {
+        self.journal.resolved(&self.id, &self.outcome, self.open_for).await?;
+        match &self.grant {
+            Some(grant) => self.journal.remember(grant).await,
+            None => Ok(()),
+        }
+    }
+
+    /// A caller that leaves now takes neither the record nor the rule with it.
+    async fn write_whoever_waits(self) -> Result<(), JournalError> {
+        let written = tokio::spawn(self.write()).await;
+        written.unwrap_or_else(|e| Err(JournalError(e.to_string())))
+    }
+}
+
+/// A place on the person's own screen, where a lock screen would be.
+fn on_screen(surface: Surface) -> bool {
+    match surface {
+        Surface::Dialog
+        | Surface::Notification
+        | Surface::Window
+        | Surface::Tray
+        | Surface::PromptCommand => true,
+        Surface::Cli | Surface::Terminal => false,
+    }
+}
+
 /// The rule a person made at a question.
 fn grant(
-    question: &Question,
-    scope: String,
-    what: &str,
-    time: Duration,
-) -> Result<Grant, AskError> {
+    method: &str,
+    asker: &Asker,
+    rule: Rule,
+    remember: &Rememberable,
+) -> Result<Option<Grant>, AskError> {
+    let Some(scope) = remember.scope(rule.breadth) else { return Ok(None) };
     let created_at = now();
-    Ok(Grant {
+    let (name, project) = (asker.box_name.as_str(), asker.project.as_str());
+    Ok(Some(Grant {
         id: GrantId::from_bytes(random()?),
-        box_id: question.box_id.clone(),
-        box_name: question.box_name.clone(),
-        method: question.method.clone(),
-        scope,
-        sentence: format!("Let {} {what}", question.box_name),
+        reach: rule.reach,
+        box_id: asker.box_id.clone(),
+        box_name: asker.box_name.clone(),
+        project: asker.project.clone(),
+        project_root: asker.project_root.clone(),
+        method: method.to_owned(),
+        scope: scope.key.clone(),
+        sentence: remember.shown().sentence(name, project, rule.reach, rule.breadth),
         created_at,
-        expires_at: created_at + millis(time),
-    })
+        expires_at: created_at.saturating_add(millis(rule.time)),
+    }))
 }
 
 fn random() -> Result<[u8; 16], AskError> {

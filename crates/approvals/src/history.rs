@@ -9,7 +9,7 @@ const QUESTIONS: usize = 20;
 const WINDOW: Duration = Duration::from_secs(10 * 60);
 /// So many denials of one method in [`PAUSE`] mean no for another [`PAUSE`].
 const DENIALS: usize = 3;
-const PAUSE: Duration = Duration::from_secs(5 * 60);
+pub const PAUSE: Duration = Duration::from_secs(5 * 60);
 
 /// One box's recent past.
 #[derive(Debug, Default)]
@@ -27,16 +27,23 @@ impl History {
         while self.denied.front().is_some_and(|(at, _)| now.duration_since(*at) >= PAUSE) {
             self.denied.pop_front();
         }
-        let denied = self.denied.iter().filter(|(_, m)| m == method).count();
-        self.asked.len() >= QUESTIONS || denied >= DENIALS
+        self.asked.len() >= QUESTIONS || self.is_paused(method, now)
     }
 
     pub fn note_asked(&mut self, now: Instant) {
         self.asked.push_back(now);
     }
 
-    pub fn note_denied(&mut self, method: &str, now: Instant) {
+    /// True when this was the one too many: the method is not heard for [`PAUSE`] from now on.
+    pub fn note_denied(&mut self, method: &str, now: Instant) -> bool {
+        let paused = self.is_paused(method, now);
         self.denied.push_back((now, method.to_owned()));
+        !paused && self.is_paused(method, now)
+    }
+
+    fn is_paused(&self, method: &str, now: Instant) -> bool {
+        let recent = |at: &Instant| now.duration_since(*at) < PAUSE;
+        self.denied.iter().filter(|(at, m)| m == method && recent(at)).count() >= DENIALS
     }
 }
 
@@ -59,10 +66,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn relay_a22_three_denials_of_one_kind_are_enough_for_a_while() {
         let mut history = History::default();
-        for _ in 0..3 {
+        for last in [false, false, true] {
             assert!(!history.is_too_much("git.push", Instant::now()));
-            history.note_denied("git.push", Instant::now());
+            assert_eq!(history.note_denied("git.push", Instant::now()), last);
         }
+        assert!(!history.note_denied("git.push", Instant::now()), "that is known already");
         assert!(history.is_too_much("git.push", Instant::now()));
         assert!(!history.is_too_much("gh.pr.create", Instant::now()));
         tokio::time::advance(PAUSE).await;

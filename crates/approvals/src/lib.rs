@@ -16,7 +16,9 @@ mod broker;
 mod draft;
 mod history;
 mod sink;
+mod together;
 
-pub use broker::{AnswerError, AskError, Broker, Limits};
-pub use draft::{Draft, Rememberable};
-pub use sink::{BoxFuture, Journal, JournalError, Sink};
+pub use broker::{AnswerError, AskError, Broker, Limits, WhenNobody};
+pub use draft::{Asker, Draft, Rememberable, Scope};
+pub use sink::{BoxFuture, Journal, JournalError, Sink, Wanted};
+pub use together::Together;

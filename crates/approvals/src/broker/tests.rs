@@ -1,6 +1,12 @@
+//! What the broker promises, one story per test; [`machine`] tries what nobody thought of.
+
 use super::*;
-use crate::{BoxFuture, Rememberable};
-use protocol::question::Tier;
+use crate::{BoxFuture, Scope};
+use protocol::BoxName;
+use protocol::question::{Evidence, Fact};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+mod machine;
 
 #[derive(Default)]
 struct Notes {
@@ -30,16 +36,30 @@ impl Journal for Notes {
             Ok(())
         })
     }
+    fn refused<'a>(
+        &'a self,
+        draft: &'a Draft,
+        outcome: &'a Outcome,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            self.log.lock().unwrap().push(format!("refused {} {outcome:?}", draft.title));
+            Ok(())
+        })
+    }
     fn grant_for<'a>(
         &'a self,
-        box_id: &'a BoxId,
-        method: &'a str,
-        scope: &'a str,
+        wanted: &'a Wanted<'a>,
     ) -> BoxFuture<'a, Result<Option<Grant>, JournalError>> {
         Box::pin(async move {
-            let grants = self.grants.lock().unwrap();
-            let fits = |g: &&Grant| g.box_id == *box_id && g.method == method && g.scope == scope;
-            Ok(grants.iter().find(fits).cloned())
+            let reaches = |g: &Grant| match g.reach {
+                Reach::Box => g.box_id == wanted.asker.box_id,
+                Reach::Project => g.project_root == wanted.asker.project_root,
+                Reach::Everywhere => true,
+            };
+            let fits = |g: &&Grant| {
+                reaches(g) && g.method == wanted.method && wanted.keys.contains(&g.scope)
+            };
+            Ok(self.grants.lock().unwrap().iter().find(fits).cloned())
         })
     }
     fn remember<'a>(&'a self, grant: &'a Grant) -> BoxFuture<'a, Result<(), JournalError>> {
@@ -51,35 +71,66 @@ impl Journal for Notes {
 }
 
 #[derive(Default)]
-struct Screen(Mutex<Vec<String>>);
+struct Screen {
+    log: Mutex<Vec<String>>,
+    dark: AtomicBool,
+}
+
+impl Screen {
+    fn seen(&self) -> Vec<String> {
+        self.log.lock().unwrap().clone()
+    }
+}
 
 impl Sink for Screen {
     fn show(&self, question: &Question) {
-        self.0.lock().unwrap().push(format!("show {}", question.title));
+        self.log.lock().unwrap().push(format!("show {}", question.title));
     }
     fn withdraw(&self, question: &Question, _: &Outcome) {
-        self.0.lock().unwrap().push(format!("gone {}", question.title));
+        self.log.lock().unwrap().push(format!("gone {}", question.title));
     }
+    fn is_attached(&self) -> bool {
+        !self.dark.load(Ordering::SeqCst)
+    }
+    fn note(&self, box_name: &BoxName, text: &str) {
+        self.log.lock().unwrap().push(format!("note {box_name}: {text}"));
+    }
+}
+
+fn asker() -> Asker {
+    Asker {
+        box_id: "b00000001".parse().unwrap(),
+        box_name: "smoke".parse().unwrap(),
+        project: "shop".into(),
+        project_root: "/home/ada/shop".into(),
+    }
+}
+
+fn scope(key: &str, what: &str) -> Scope {
+    Scope { key: key.into(), what: what.into() }
 }
 
 fn draft(title: &str) -> Draft {
     Draft {
-        box_id: "b00000001".parse().unwrap(),
-        box_name: "smoke".parse().unwrap(),
-        project: "shop".into(),
+        asker: asker(),
         method: "git.push".into(),
-        tier: Tier::Normal,
+        tier: Tier::Routine,
         title: title.into(),
         target: "example.org/shop".into(),
-        commits: vec![],
-        more_commits: 0,
-        summary: None,
+        evidence: Evidence::default(),
         warnings: vec![],
         argv: vec!["git".into(), "push".into()],
         plan: "oid".into(),
-        remember: Some(Rememberable { scope: "origin main".into(), what: "push to main".into() }),
+        remember: Some(Rememberable {
+            exact: scope("origin main", "push to main"),
+            kind: Some(scope("origin *", "push to any branch")),
+        }),
+        timeout: None,
     }
 }
+
+const REMEMBER: Verdict =
+    Verdict::Remember { reach: Reach::Box, breadth: Breadth::Exact, seconds: 3600 };
 
 fn broker() -> (Broker, Arc<Notes>, Arc<Screen>) {
     let (notes, screen) = (Arc::new(Notes::default()), Arc::new(Screen::default()));
@@ -88,9 +139,15 @@ fn broker() -> (Broker, Arc<Notes>, Arc<Screen>) {
     (broker, notes, screen)
 }
 
-async fn asked(broker: &Broker, title: &str) -> tokio::task::JoinHandle<Result<Outcome, AskError>> {
-    let (b, d) = (broker.clone(), draft(title));
-    let task = tokio::spawn(async move { b.ask(d).await });
+type Asking = tokio::task::JoinHandle<Result<Outcome, AskError>>;
+
+async fn asked(broker: &Broker, title: &str) -> Asking {
+    asked_with(broker, draft(title)).await
+}
+
+async fn asked_with(broker: &Broker, draft: Draft) -> Asking {
+    let (b, title) = (broker.clone(), draft.title.clone());
+    let task = tokio::spawn(async move { b.ask(draft).await });
     while !broker.pending().iter().any(|q| q.title == title) {
         tokio::task::yield_now().await;
     }
@@ -111,7 +168,7 @@ async fn relay_19_48_the_first_answer_wins_and_the_others_are_withdrawn() {
     let late = broker.answer(&q.id, &q.digest, Verdict::Deny, Surface::Tray);
     assert_eq!(late, Err(AnswerError::NotPending));
     assert_eq!(task.await.unwrap().unwrap(), Outcome::Allowed { by: Surface::Dialog });
-    assert_eq!(*screen.0.lock().unwrap(), ["show one", "gone one"]);
+    assert_eq!(screen.seen(), ["show one", "gone one"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,7 +195,7 @@ async fn relay_19_51_a_caller_that_leaves_withdraws_its_question() {
     assert_eq!(late, Err(AnswerError::NotPending));
     tokio::task::yield_now().await;
     assert_eq!(*notes.log.lock().unwrap(), ["asked one", "Withdrawn"]);
-    assert_eq!(*screen.0.lock().unwrap(), ["show one", "gone one"]);
+    assert_eq!(screen.seen(), ["show one", "gone one"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -176,10 +233,10 @@ async fn relay_19_56_a_yes_that_comes_at_once_is_ignored_but_a_no_counts() {
 async fn a_newer_question_never_replaces_the_one_on_screen() {
     let (broker, _, screen) = broker();
     let (one, two) = (asked(&broker, "one").await, asked(&broker, "two").await);
-    assert_eq!(*screen.0.lock().unwrap(), ["show one"]);
+    assert_eq!(screen.seen(), ["show one"]);
     let q = question(&broker, "one");
     broker.answer(&q.id, &q.digest, Verdict::Deny, Surface::Cli).unwrap();
-    assert_eq!(*screen.0.lock().unwrap(), ["show one", "gone one", "show two"]);
+    assert_eq!(screen.seen(), ["show one", "gone one", "show two"]);
     // The grace runs from when the second one appeared, not from when it was asked.
     let q = question(&broker, "two");
     let soon = broker.answer(&q.id, &q.digest, Verdict::AllowOnce, Surface::Dialog);
@@ -215,9 +272,9 @@ async fn relay_a22_a_denied_box_that_keeps_asking_is_not_heard() {
         broker.answer(&q.id, &q.digest, Verdict::Deny, Surface::Cli).unwrap();
         task.await.unwrap().unwrap();
     }
-    let shown = screen.0.lock().unwrap().len();
+    let shown = screen.seen().len();
     assert_eq!(broker.ask(draft("again")).await.unwrap(), Outcome::TooMany);
-    assert_eq!(screen.0.lock().unwrap().len(), shown);
+    assert_eq!(screen.seen().len(), shown);
 }
 
 #[tokio::test(start_paused = true)]
@@ -233,36 +290,261 @@ async fn a_remembered_yes_covers_the_same_and_nothing_else() {
     let (broker, notes, _) = broker();
     let task = asked(&broker, "one").await;
     let q = question(&broker, "one");
-    let for_an_hour = Verdict::AllowFor { seconds: 3600 };
-    broker.answer(&q.id, &q.digest, for_an_hour, Surface::Cli).unwrap();
+    broker.answer(&q.id, &q.digest, REMEMBER, Surface::Cli).unwrap();
     assert!(task.await.unwrap().unwrap().is_yes());
-    assert_eq!(notes.grants.lock().unwrap().len(), 1);
+    let grant = notes.grants.lock().unwrap()[0].clone();
+    assert_eq!(grant.sentence, "Let smoke push to main");
+    assert_eq!((grant.scope.as_str(), grant.reach), ("origin main", Reach::Box));
+    assert_eq!(grant.expires_at - grant.created_at, 3_600_000);
     assert!(matches!(broker.ask(draft("again")).await.unwrap(), Outcome::Granted { .. }));
 
     let mut other = draft("other branch");
-    other.remember.as_mut().unwrap().scope = "origin release".into();
+    other.remember.as_mut().unwrap().exact.key = "origin release".into();
     let mut neighbour = draft("other box");
-    neighbour.box_id = "b00000002".parse().unwrap();
+    neighbour.asker.box_id = "b00000002".parse().unwrap();
     let mut force = draft("force");
     force.tier = Tier::Irreversible;
-    for d in [other, neighbour, force] {
+    let mut never = draft("never");
+    never.remember = None;
+    for d in [other, neighbour, force, never] {
         assert_eq!(broker.ask(d).await.unwrap(), Outcome::Expired);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_loses_something_for_good_cannot_be_remembered() {
-    let (broker, ..) = broker();
-    let b = broker.clone();
-    let mut d = draft("force");
-    d.tier = Tier::Irreversible;
-    let task = tokio::spawn(async move { b.ask(d).await });
-    while broker.pending().is_empty() {
-        tokio::task::yield_now().await;
+async fn a_wider_rule_covers_what_its_sentence_says() {
+    for (reach, breadth, sentence, covered) in [
+        (Reach::Box, Breadth::Kind, "Let smoke push to any branch", [true, false, false]),
+        (
+            Reach::Project,
+            Breadth::Exact,
+            "Let every box of shop push to main",
+            [false, true, false],
+        ),
+        (Reach::Everywhere, Breadth::Kind, "Let every box push to any branch", [true, true, true]),
+    ] {
+        let (broker, notes, _) = broker();
+        let task = asked(&broker, "one").await;
+        let q = question(&broker, "one");
+        let verdict = Verdict::Remember { reach, breadth, seconds: Remember::ALWAYS };
+        broker.answer(&q.id, &q.digest, verdict, Surface::Cli).unwrap();
+        task.await.unwrap().unwrap();
+        let grant = notes.grants.lock().unwrap()[0].clone();
+        assert_eq!(grant.sentence, sentence);
+        assert!(grant.is_endless());
+
+        let mut branch = draft("another branch");
+        branch.remember.as_mut().unwrap().exact.key = "origin release".into();
+        let mut neighbour = draft("a box of the project");
+        neighbour.asker.box_id = "b00000002".parse().unwrap();
+        let mut stranger = draft("a box elsewhere");
+        stranger.asker.box_id = "b00000003".parse().unwrap();
+        stranger.asker.project_root = "/home/ada/docs".into();
+        for (draft, covered) in [branch, neighbour, stranger].into_iter().zip(covered) {
+            let title = draft.title.clone();
+            assert_eq!(broker.ask(draft).await.unwrap().is_yes(), covered, "{sentence}: {title}");
+        }
     }
-    let q = question(&broker, "force");
-    let verdict = Verdict::AllowFor { seconds: 60 };
-    let refused = broker.answer(&q.id, &q.digest, verdict, Surface::Cli);
-    assert_eq!(refused, Err(AnswerError::NotRememberable));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_every_time_cannot_be_remembered_by_any_way_in() {
+    let mut force = draft("force");
+    force.tier = Tier::Irreversible;
+    let mut never = draft("never");
+    never.remember = None;
+    let mut narrow = draft("no kind");
+    narrow.remember.as_mut().unwrap().kind = None;
+    let kind = Verdict::Remember { reach: Reach::Box, breadth: Breadth::Kind, seconds: 60 };
+    let no_time = Verdict::Remember { reach: Reach::Box, breadth: Breadth::Exact, seconds: 0 };
+    for (draft, verdict) in
+        [(force, REMEMBER), (never, REMEMBER), (narrow, kind), (draft("one"), no_time)]
+    {
+        let (broker, notes, _) = broker();
+        let title = draft.title.clone();
+        let task = asked_with(&broker, draft).await;
+        let q = question(&broker, &title);
+        assert_eq!(q.remember.is_none(), title == "force" || title == "never");
+        let refused = broker.answer(&q.id, &q.digest, verdict, Surface::Cli);
+        assert_eq!(refused, Err(AnswerError::NotRememberable), "{title}");
+        broker.answer(&q.id, &q.digest, Verdict::AllowOnce, Surface::Cli).unwrap();
+        assert!(task.await.unwrap().unwrap().is_yes());
+        assert!(notes.grants.lock().unwrap().is_empty(), "{title}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_is_kept_although_its_caller_left() {
+    let (broker, notes, _) = broker();
+    let task = asked(&broker, "one").await;
+    let q = question(&broker, "one");
+    broker.answer(&q.id, &q.digest, REMEMBER, Surface::Cli).unwrap();
+    // The answer is in; the caller sees it, and leaves before the disk has answered.
+    tokio::task::yield_now().await;
     task.abort();
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert_eq!(notes.grants.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn relay_19_52_a_question_may_have_its_own_clock() {
+    let (broker, ..) = broker();
+    let mut offer = draft("Open a page");
+    offer.timeout = Some(Duration::from_secs(25));
+    let began = Instant::now();
+    assert_eq!(broker.ask(offer).await.unwrap(), Outcome::Expired);
+    assert_eq!(began.elapsed().as_secs(), 25);
+}
+
+#[tokio::test(start_paused = true)]
+async fn relay_a22_a_muted_box_is_not_heard_until_its_time_is_over() {
+    let (broker, notes, screen) = broker();
+    let (one, two) = (asked(&broker, "one").await, asked(&broker, "two").await);
+    let id = asker().box_id;
+    broker.mute(&id, Some(Duration::from_secs(600)));
+    assert_eq!(one.await.unwrap().unwrap(), Outcome::Muted);
+    assert_eq!(two.await.unwrap().unwrap(), Outcome::Muted);
+    assert_eq!(broker.ask(draft("three")).await.unwrap(), Outcome::Muted);
+    // The second never came on screen.
+    assert_eq!(screen.seen(), ["show one", "gone two", "gone one"]);
+    assert_eq!(notes.log.lock().unwrap().last().unwrap(), "refused three Muted");
+    assert!(broker.muted_until(&id).is_some_and(|until| until > now()));
+
+    tokio::time::advance(Duration::from_secs(600)).await;
+    assert_eq!(broker.muted_until(&id), None);
+    let four = asked(&broker, "four").await;
+    broker.mute(&id, Some(Duration::from_secs(600)));
+    assert_eq!(four.await.unwrap().unwrap(), Outcome::Muted);
+    broker.mute(&id, None);
+    asked(&broker, "five").await.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_muted_box_still_has_its_rules() {
+    let (broker, notes, _) = broker();
+    let task = asked(&broker, "one").await;
+    let q = question(&broker, "one");
+    broker.answer(&q.id, &q.digest, REMEMBER, Surface::Cli).unwrap();
+    task.await.unwrap().unwrap();
+    broker.mute(&asker().box_id, Some(Duration::from_secs(600)));
+    assert!(broker.ask(draft("again")).await.unwrap().is_yes());
+    assert_eq!(notes.grants.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_the_settings_say_so_nobody_means_no() {
+    let (broker, notes, screen) = broker();
+    screen.dark.store(true, Ordering::SeqCst);
+    let waits = asked(&broker, "waits").await;
+    broker.set_policy(WhenNobody::Deny);
+    assert_eq!(broker.ask(draft("one")).await.unwrap(), Outcome::Nobody);
+    assert_eq!(notes.log.lock().unwrap().last().unwrap(), "refused one Nobody");
+    screen.dark.store(false, Ordering::SeqCst);
+    asked(&broker, "two").await.abort();
+    waits.abort();
+
+    let alone = Broker::new(Arc::new(Notes::default()), Limits::default());
+    alone.set_policy(WhenNobody::Deny);
+    assert_eq!(alone.ask(draft("one")).await.unwrap(), Outcome::Nobody);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_without_use_is_withdrawn() {
+    let (broker, notes, screen) = broker();
+    let task = asked(&broker, "one").await;
+    let q = question(&broker, "one");
+    assert!(broker.withdraw(&q.id));
+    assert!(!broker.withdraw(&q.id));
+    assert_eq!(task.await.unwrap().unwrap(), Outcome::Withdrawn);
+    assert_eq!(screen.seen(), ["show one", "gone one"]);
+    assert_eq!(*notes.log.lock().unwrap(), ["asked one", "Withdrawn"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_allowed_from_a_locked_screen() {
+    let (broker, ..) = broker();
+    let task = asked(&broker, "one").await;
+    let q = question(&broker, "one");
+    tokio::time::advance(Duration::from_secs(1)).await;
+    broker.set_locked(true);
+    let on_screen = [
+        Surface::Dialog,
+        Surface::Notification,
+        Surface::Window,
+        Surface::Tray,
+        Surface::PromptCommand,
+    ];
+    for surface in on_screen {
+        for verdict in [Verdict::AllowOnce, REMEMBER] {
+            let refused = broker.answer(&q.id, &q.digest, verdict, surface);
+            assert_eq!(refused, Err(AnswerError::Locked), "{surface:?}");
+        }
+    }
+    broker.set_locked(false);
+    // The keys that unlocked it are still on their way.
+    let soon = broker.answer(&q.id, &q.digest, Verdict::AllowOnce, Surface::Dialog);
+    assert_eq!(soon, Err(AnswerError::TooSoon));
+    broker.set_locked(true);
+    broker.answer(&q.id, &q.digest, Verdict::Deny, Surface::Dialog).unwrap();
+    assert_eq!(task.await.unwrap().unwrap(), Outcome::Denied { by: Surface::Dialog });
+
+    let task = asked(&broker, "two").await;
+    let q = question(&broker, "two");
+    broker.answer(&q.id, &q.digest, Verdict::AllowOnce, Surface::Cli).unwrap();
+    assert!(task.await.unwrap().unwrap().is_yes());
+}
+
+#[tokio::test(start_paused = true)]
+async fn relay_a22_a_box_that_keeps_asking_is_told_of_once() {
+    let (broker, notes, screen) = broker();
+    for n in 0..3 {
+        let task = asked(&broker, &n.to_string()).await;
+        let q = question(&broker, &n.to_string());
+        broker.answer(&q.id, &q.digest, Verdict::Deny, Surface::Cli).unwrap();
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(broker.ask(draft("again")).await.unwrap(), Outcome::TooMany);
+    assert_eq!(notes.log.lock().unwrap().last().unwrap(), "refused again TooMany");
+    let noted: Vec<_> = screen.seen().into_iter().filter(|l| l.starts_with("note")).collect();
+    let text = "smoke was denied git.push three times. More of it is denied for 5 minutes.";
+    assert_eq!(noted, [format!("note smoke: {text}")]);
+    let mut other = draft("a pull request");
+    other.method = "gh.pr.create".into();
+    asked_with(&broker, other).await.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn relay_a24_relay_19_55_nothing_of_a_question_is_cut() {
+    let (broker, ..) = broker();
+    let mut long = draft("one");
+    let tail = format!("{}--admin", "x".repeat(5000));
+    long.argv.push(tail.clone());
+    long.evidence.facts = vec![Fact { label: "Title".into(), value: tail.clone() }];
+    let task = asked_with(&broker, long).await;
+    let q = question(&broker, "one");
+    assert_eq!(q.argv.last().unwrap(), &tail);
+    assert_eq!(q.evidence.facts[0].value, tail);
+    task.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn relay_a25_every_part_a_person_sees_and_the_plan_is_in_the_digest() {
+    let plain = draft("one").fingerprint();
+    assert_eq!(draft("one").fingerprint(), plain);
+    let changes: [fn(&mut Draft); 9] = [
+        |d| d.title = "two".into(),
+        |d| d.target = "elsewhere".into(),
+        |d| d.tier = Tier::Sensitive,
+        |d| d.warnings = vec!["rewrites history".into()],
+        |d| d.argv.push("--force".into()),
+        |d| d.plan = "another oid".into(),
+        |d| d.method = "git.fetch".into(),
+        |d| d.evidence.body = vec!["line".into()],
+        |d| d.asker.box_id = "b00000002".parse().unwrap(),
+    ];
+    for change in changes {
+        let mut other = draft("one");
+        change(&mut other);
+        assert_ne!(other.fingerprint(), plain, "{other:?}");
+    }
 }
