@@ -5,29 +5,51 @@
 //! repository has a spelling that passes. What comes out of [`Push::to_argv`] and
 //! [`Fetch::to_argv`] are `'static` words: a token a box wrote cannot be among them.
 //!
-//! The surprising thing: `--force-with-lease` comes back bare. Only the host knows which object id
-//! the lease is on, so the relay writes that flag itself from [`Push::force_with_lease`].
+//! The surprising thing: `--force-with-lease` and `--tags` come back bare, and no host program gets
+//! to see them so. Only the host knows which object id a lease is on and which tags there are: the
+//! relay writes the lease and one refspec per tag itself.
 
 use protocol::exit;
 use protocol::rpc::{GitParams, MAX_ARG_BYTES, MAX_ARGS, MAX_ARGS_BYTES};
 use protocol::text::visible;
 
-pub use crate::names::{BadName, BranchName, ObjectId, RefName, RemoteName};
+pub use crate::names::{BadName, BranchName, ObjectId, RefName, RemoteName, TagName};
 
 /// The command a grammar belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
     Push,
+    /// `git push --host-only`.
+    Land,
     Fetch,
     Pull,
 }
 
-/// Parsed `git.push`.
+/// Parsed `git.push`: where the box's branch goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outgoing {
+    Remote(Push),
+    Host(Land),
+}
+
+/// To a remote, for others to see.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Push {
     pub remote: RemoteName,
     pub force_with_lease: bool,
+    /// The box's tags as well.
+    pub tags: bool,
     pub dry_run: bool,
+    pub common: Common,
+}
+
+/// To the host's own repository; nothing is published.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Land {
+    /// The branch's name there; the box's own when absent.
+    pub name: Option<BranchName>,
+    /// Also when commits of the branch there are lost.
+    pub force: bool,
     pub common: Common,
 }
 
@@ -74,6 +96,14 @@ pub enum GitError {
     Repeated(Op, String),
     #[error("{0}: {1}. Use the name of a remote the project has, such as origin.")]
     Remote(Op, BadName),
+    #[error("{0}: {1}. Give the name of a branch, without refs/heads/.")]
+    Branch(Op, BadName),
+    #[error(
+        "git push: --host-only publishes nothing, so it takes no remote. Leave out one of them."
+    )]
+    RemoteForHost,
+    #[error("{0}: hostOnly, as and force are for 'git push --host-only' alone.")]
+    NotForHost(Op),
     #[error("{0}: {1} arguments are too many; at most {MAX_ARGS} are taken.")]
     TooMany(Op, usize),
     #[error(
@@ -86,18 +116,44 @@ impl GitError {
     /// 64 when the request has no readable shape, 65 when a rule forbids it.
     pub fn exit_code(&self) -> i32 {
         match self {
-            GitError::TooMany(..) | GitError::TooLarge(..) => exit::UNADDRESSABLE,
+            GitError::TooMany(..)
+            | GitError::TooLarge(..)
+            | GitError::RemoteForHost
+            | GitError::NotForHost(_) => exit::UNADDRESSABLE,
             _ => exit::REFUSED,
         }
     }
 }
 
+impl Outgoing {
+    pub fn parse(params: &GitParams) -> Result<Self, GitError> {
+        if params.host_only {
+            return Land::parse(params).map(Outgoing::Host);
+        }
+        Push::parse(params).map(Outgoing::Remote)
+    }
+}
+
+impl Land {
+    fn parse(params: &GitParams) -> Result<Self, GitError> {
+        if params.remote.is_some() {
+            return Err(GitError::RemoteForHost);
+        }
+        let given = Given::read(Op::Land, &params.args)?;
+        let name = params.name.as_deref().map(str::parse).transpose();
+        let name = name.map_err(|e| GitError::Branch(Op::Land, e))?;
+        Ok(Self { name, force: params.force, common: given.common() })
+    }
+}
+
 impl Push {
     pub fn parse(params: &GitParams) -> Result<Self, GitError> {
+        not_for_host(Op::Push, params)?;
         let given = Given::read(Op::Push, &params.args)?;
         Ok(Self {
             remote: remote(Op::Push, params.remote.as_deref())?,
             force_with_lease: given.has(Flag::ForceWithLease),
+            tags: given.has(Flag::Tags),
             dry_run: given.has(Flag::DryRun),
             common: given.common(),
         })
@@ -107,6 +163,7 @@ impl Push {
     pub fn to_argv(&self) -> Vec<&'static str> {
         let mut flags = Vec::new();
         flags.extend(self.force_with_lease.then_some(Flag::ForceWithLease));
+        flags.extend(self.tags.then_some(Flag::Tags));
         flags.extend(self.dry_run.then_some(Flag::DryRun));
         self.common.collect(&mut flags);
         words(&flags)
@@ -115,6 +172,7 @@ impl Push {
 
 impl Fetch {
     pub fn parse(params: &GitParams) -> Result<Self, GitError> {
+        not_for_host(Op::Fetch, params)?;
         let given = Given::read(Op::Fetch, &params.args)?;
         Ok(Self {
             remote: remote(Op::Fetch, params.remote.as_deref())?,
@@ -239,7 +297,8 @@ const COMMON: &[Flag] = &[Flag::Quiet, Flag::Verbose, Flag::Progress, Flag::NoPr
 impl Op {
     fn own(self) -> &'static [Flag] {
         match self {
-            Op::Push => &[Flag::ForceWithLease, Flag::DryRun],
+            Op::Push => &[Flag::ForceWithLease, Flag::Tags, Flag::DryRun],
+            Op::Land => &[],
             Op::Fetch => {
                 &[Flag::Prune, Flag::PruneTags, Flag::Tags, Flag::NoTags, Flag::Force, Flag::DryRun]
             }
@@ -262,6 +321,7 @@ impl Op {
     fn hint(self) -> &'static str {
         match self {
             Op::Push => "Plain 'git push' pushes this box's branch.",
+            Op::Land => "Name the branch with --as.",
             Op::Fetch => "Plain 'git fetch' fetches every branch of the project's remote.",
             Op::Pull => "Plain 'git pull' fetches and merges this branch's upstream.",
         }
@@ -272,6 +332,7 @@ impl std::fmt::Display for Op {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Op::Push => "git push",
+            Op::Land => "git push --host-only",
             Op::Fetch => "git fetch",
             Op::Pull => "git pull",
         })
@@ -328,6 +389,13 @@ fn check_size(op: Op, args: &[String]) -> Result<(), GitError> {
     if all > MAX_ARGS_BYTES { Err(GitError::TooLarge(op, all)) } else { Ok(()) }
 }
 
+fn not_for_host(op: Op, params: &GitParams) -> Result<(), GitError> {
+    if params.host_only || params.name.is_some() || params.force {
+        return Err(GitError::NotForHost(op));
+    }
+    Ok(())
+}
+
 fn remote(op: Op, name: Option<&str>) -> Result<RemoteName, GitError> {
     let name = name.map_or_else(|| Ok(RemoteName::default()), str::parse);
     name.map_err(|e| GitError::Remote(op, e))
@@ -358,8 +426,8 @@ mod tests {
         assert_eq!(Push::parse(&args(&[])).unwrap(), Push::default());
         assert_eq!(Push::default().remote.as_str(), "origin");
         assert!(Push::default().to_argv().is_empty());
-        let push = Push::parse(&args(&["-q", "--force-with-lease"])).unwrap();
-        assert_eq!(push.to_argv(), ["--force-with-lease", "--quiet"]);
+        let push = Push::parse(&args(&["-q", "--tags", "--force-with-lease"])).unwrap();
+        assert_eq!(push.to_argv(), ["--force-with-lease", "--tags", "--quiet"]);
         let fetch = Fetch::parse(&args(&["-p", "--no-tags", "-f", "-v"])).unwrap();
         assert_eq!(fetch.to_argv(), ["--prune", "--no-tags", "--force", "--verbose"]);
     }
@@ -399,8 +467,8 @@ mod tests {
         }
         refused(&["-o", "x"]);
         refused(&["--receive-pack", "x"]);
-        for push_only in ["--tags", "--force", "-f", "--prune"] {
-            assert!(Push::parse(&args(&[push_only])).is_err(), "{push_only} was taken by push");
+        for bad in ["--force", "-f", "--prune", "--no-tags", "--host-only"] {
+            assert!(Push::parse(&args(&[bad])).is_err(), "{bad} was taken by push");
         }
     }
 
@@ -416,6 +484,45 @@ mod tests {
         }
         let params = GitParams { remote: Some("fork".into()), ..GitParams::default() };
         assert_eq!(Fetch::parse(&params).unwrap().remote.as_str(), "fork");
+    }
+
+    fn landing(name: Option<&str>, force: bool) -> GitParams {
+        let name = name.map(str::to_owned);
+        GitParams { host_only: true, name, force, ..GitParams::default() }
+    }
+
+    #[test]
+    fn relay_19_19_a_landing_has_a_branch_name_and_no_remote() {
+        let land = |params: &GitParams| Outgoing::parse(params);
+        let plain = land(&landing(None, false)).unwrap();
+        assert_eq!(plain, Outgoing::Host(Land::default()));
+        let Ok(Outgoing::Host(named)) = land(&landing(Some("main"), true)) else { panic!() };
+        assert_eq!((named.name.unwrap().as_str(), named.force), ("main", true));
+        let remote = GitParams { remote: Some("origin".into()), ..landing(None, false) };
+        assert_eq!(land(&remote).unwrap_err().exit_code(), 64);
+        let flags = GitParams { args: vec!["--tags".into()], ..landing(None, false) };
+        assert_eq!(land(&flags).unwrap_err().exit_code(), 65);
+    }
+
+    #[test]
+    fn relay_a06_what_is_no_branch_name_is_refused() {
+        for bad in ["-x", "a..b", "refs/heads/x", "", "HEAD", "a b", "a\n", "x:y", "a*"] {
+            let error = Outgoing::parse(&landing(Some(bad), false)).unwrap_err();
+            assert_eq!(error.exit_code(), 65, "{bad:?}");
+            assert!(error.to_string().starts_with("git push --host-only: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn relay_19_19_as_and_force_are_for_landings_alone() {
+        for params in [
+            GitParams { name: Some("main".into()), ..GitParams::default() },
+            GitParams { force: true, ..GitParams::default() },
+        ] {
+            assert_eq!(Outgoing::parse(&params).unwrap_err().exit_code(), 64);
+            assert_eq!(Fetch::parse(&params).unwrap_err().exit_code(), 64);
+        }
+        assert_eq!(Fetch::parse(&landing(None, false)).unwrap_err().exit_code(), 64);
     }
 
     #[test]
@@ -440,8 +547,8 @@ mod tests {
         let text = |tokens: &[&str]| Push::parse(&args(tokens)).unwrap_err().to_string();
         assert_eq!(
             text(&["--force"]),
-            "git push: unsupported flag '--force'. Allowed: --force-with-lease, --dry-run, \
-             --quiet/-q, --verbose/-v, --progress, --no-progress."
+            "git push: unsupported flag '--force'. Allowed: --force-with-lease, --tags, \
+             --dry-run, --quiet/-q, --verbose/-v, --progress, --no-progress."
         );
         assert_eq!(
             text(&["origin"]),
@@ -507,6 +614,28 @@ mod tests {
             }
             if let Ok(fetch) = Fetch::parse(&params) {
                 prop_assert!(allowed(Op::Fetch, fetch.to_argv()));
+            }
+        }
+
+        #[test]
+        fn a_landing_never_reaches_a_remote_nor_a_push_the_host(
+            tokens in prop::collection::vec(token(), 0..3),
+            host_only in any::<bool>(),
+            remote in proptest::option::of("(origin|-o|.{0,6})"),
+            name in proptest::option::of("(main|refs/heads/x|-x|.{0,6})"),
+            force in any::<bool>(),
+        ) {
+            let params = GitParams { path: None, remote, args: tokens, host_only, name, force };
+            match Outgoing::parse(&params) {
+                Ok(Outgoing::Host(land)) => {
+                    prop_assert!(params.host_only && params.remote.is_none());
+                    prop_assert_eq!(land.name.map(|n| n.to_string()), params.name);
+                    prop_assert_eq!(land.force, params.force);
+                }
+                Ok(Outgoing::Remote(_)) => {
+                    prop_assert!(!params.host_only && params.name.is_none() && !params.force);
+                }
+                Err(error) => prop_assert!(!error.to_string().chars().any(char::is_control)),
             }
         }
 

@@ -7,6 +7,23 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod checkpoint;
+pub mod clickup;
+pub mod clone;
+pub mod connector;
+pub mod files;
+pub mod gh;
 pub mod git;
+pub mod grammar;
+pub mod graphql;
+pub mod linear;
+pub mod link;
 pub mod names;
+pub mod notion;
+pub mod refusal;
+pub mod registry;
+pub mod rest;
+pub mod trello;
 pub mod worktree;
+
+pub use refusal::Refusal;

@@ -10,6 +10,8 @@ use std::str::FromStr;
 /// Longer names exist only to make trouble.
 const MAX_BRANCH_BYTES: usize = 1024;
 const MAX_REMOTE_BYTES: usize = 64;
+/// A hundred of them fit a question.
+const MAX_TAG_BYTES: usize = 128;
 
 /// Why a string is not the name it was meant to be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,6 +20,8 @@ pub enum BadName {
     Remote(String),
     #[error("'{}' is not a branch name", visible(.0))]
     Branch(String),
+    #[error("'{}' is not a tag name", visible(.0))]
+    Tag(String),
     #[error("'{}' is not a ref name", visible(.0))]
     Ref(String),
     #[error("'{}' is not an object id", visible(.0))]
@@ -73,6 +77,13 @@ name!(
 );
 
 name!(
+    /// A tag without `refs/tags/`, by the same rules.
+    TagName,
+    is_tag,
+    BadName::Tag
+);
+
+name!(
     /// A full ref name, `refs/…`.
     RefName,
     is_ref,
@@ -97,6 +108,27 @@ impl BranchName {
     pub fn to_ref(&self) -> RefName {
         RefName(format!("refs/heads/{}", self.0))
     }
+
+    /// One of the two names is the other, or a folder of it: only one of both can be a branch. By
+    /// letters alone, as some disks compare.
+    pub fn collides(&self, other: &BranchName) -> bool {
+        let (a, b) = (self.0.to_lowercase(), other.0.to_lowercase());
+        let below = |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.starts_with('/'));
+        a == b || below(&a, &b) || below(&b, &a)
+    }
+}
+
+impl TagName {
+    pub fn to_ref(&self) -> RefName {
+        RefName(format!("refs/tags/{}", self.0))
+    }
+}
+
+impl ObjectId {
+    /// Enough of it to recognise.
+    pub fn short(&self) -> &str {
+        self.0.get(..7).unwrap_or(&self.0)
+    }
 }
 
 fn is_remote(text: &str) -> bool {
@@ -107,6 +139,10 @@ fn is_remote(text: &str) -> bool {
 
 fn is_branch(text: &str) -> bool {
     text != "HEAD" && !text.starts_with("refs/") && is_ref_path(text)
+}
+
+fn is_tag(text: &str) -> bool {
+    text.len() <= MAX_TAG_BYTES && is_branch(text)
 }
 
 fn is_ref(text: &str) -> bool {
@@ -206,6 +242,25 @@ mod tests {
     }
 
     #[test]
+    fn tags_follow_ref_format() {
+        for bad in ["", "-d", "a..b", "refs/tags/x", "a b", "v1^{}", &"v".repeat(129)] {
+            assert!(bad.parse::<TagName>().is_err(), "{bad:?} was taken");
+        }
+        assert_eq!("v1.2/rc".parse::<TagName>().unwrap().to_ref().as_str(), "refs/tags/v1.2/rc");
+    }
+
+    #[test]
+    fn branches_that_cannot_be_side_by_side() {
+        let collides =
+            |a: &str, b: &str| a.parse::<BranchName>().unwrap().collides(&b.parse().unwrap());
+        assert!(collides("agentbox/a", "agentbox/a"));
+        assert!(collides("agentbox/A", "agentbox/a"));
+        assert!(collides("agentbox/a/b", "agentbox/a"));
+        assert!(collides("agentbox/a", "agentbox/a/b"));
+        assert!(!collides("agentbox/a", "agentbox/ab"));
+    }
+
+    #[test]
     fn refs_and_objects() {
         assert!("refs/remotes/origin/main".parse::<RefName>().is_ok());
         assert!("refs/../x".parse::<RefName>().is_err());
@@ -220,6 +275,9 @@ mod tests {
         fn no_name_can_be_read_as_an_option(text in "[-.a-z/@{~ ]{0,12}|.{0,12}") {
             if let Ok(name) = text.parse::<RemoteName>() {
                 proptest::prop_assert!(!name.as_str().starts_with('-'));
+            }
+            if let Ok(name) = text.parse::<TagName>() {
+                proptest::prop_assert!(text.parse::<BranchName>().is_ok() && !name.as_str().starts_with('-'));
             }
             if let Ok(name) = text.parse::<BranchName>() {
                 proptest::prop_assert!(!name.as_str().starts_with('-'));

@@ -17,6 +17,15 @@ impl BoxPath {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// A path meant from this one, or an absolute one.
+    pub fn join(&self, text: &str) -> Result<Self, BadPath> {
+        if text.starts_with('/') {
+            normalise(text)
+        } else {
+            normalise(&format!("{}/{text}", self.0))
+        }
+    }
 }
 
 impl Default for BoxPath {
@@ -105,6 +114,17 @@ mod tests {
             assert_eq!(error.exit_code(), 64);
         }
         assert_eq!(normalise("/a/..b").unwrap().as_str(), "/a/..b");
+    }
+
+    #[test]
+    fn paths_are_joined_without_leaving() {
+        let from = BoxPath::default();
+        assert_eq!(from.join("lib").unwrap().as_str(), "/workspace/lib");
+        assert_eq!(from.join("./a//b/").unwrap().as_str(), "/workspace/a/b");
+        assert_eq!(from.join("/tmp/x").unwrap().as_str(), "/tmp/x");
+        for bad in ["../x", "a/../b", "a\nb", "/a/../b"] {
+            assert!(from.join(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]
