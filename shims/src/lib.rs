@@ -6,4 +6,12 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod clickup;
+pub mod gh;
 pub mod git;
+pub mod linear;
+pub mod ntn;
+pub mod open;
+pub mod plan;
+pub mod rest;
+pub mod trello;

@@ -26,8 +26,8 @@ pub struct Relay {
 /// How long to wait for an answer.
 #[derive(Clone, Copy, PartialEq)]
 enum Patience {
-    /// As long as it takes, with one line after a while.
-    Person,
+    /// As long as it takes, with this line after a while.
+    Person(&'static str),
     /// Not longer than an event is worth.
     Event,
 }
@@ -48,7 +48,8 @@ impl Relay {
     pub fn call(&self, method: &str, params: serde_json::Value) -> Result<Envelope> {
         let call = Call { method: method.to_owned(), params };
         let body = serde_json::to_vec(&call).map_err(|e| Error::Failed(e.to_string()))?;
-        let (status, body) = self.post("/rpc", &body, Patience::Person)?;
+        let (status, body) =
+            self.post("/rpc", &body, Patience::Person(crate::shim::notice(method)))?;
         envelope(status, &body)
     }
 
@@ -88,8 +89,10 @@ fn read_answer(stream: &mut UnixStream, patience: Patience) -> Result<(u16, Vec<
     loop {
         let ended = match read_some(stream, &mut got) {
             Ok(count) => count == 0,
-            Err(e) if is_timeout(&e) && patience == Patience::Person => {
-                crate::complain("waiting for approval on the host…");
+            Err(e) if is_timeout(&e) && patience != Patience::Event => {
+                if let Patience::Person(line) = patience {
+                    crate::complain(line);
+                }
                 stream.set_read_timeout(None).map_err(|_| Error::HostGone)?;
                 continue;
             }

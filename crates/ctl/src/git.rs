@@ -1,21 +1,23 @@
 //! `git`, as a shim and as `agentbox-ctl git …`: carries out what [`shims::git`] planned.
 //!
-//! A push or fetch happens on the host. What changes in the box afterwards is noted by the box's
-//! own git: the tracking ref and upstream after a push, the merge of a pull. The host delivers a
-//! fetch's commits itself before it answers.
+//! A push, fetch or clone happens on the host. What changes in the box afterwards is noted by the
+//! box's own git: the tracking ref and upstream after a push, the merge of a pull. The host delivers
+//! what it fetched or cloned itself before it answers.
 
 use crate::client::Relay;
 use crate::error::{Error, Result};
+use crate::places;
 use crate::real_git::Git;
 use crate::rpc::{exit_code, print};
-use connectors::git::{BranchName, ObjectId, RemoteName};
+use connectors::git::{BranchName, ObjectId, Pull, RemoteName};
 use protocol::ctl::paths::GIT;
 use protocol::exit;
 use protocol::rpc::{Envelope, Pushed};
-use shims::git::{Plan, Request, plan, plan_with_remote};
+use serde::Serialize;
+use shims::git::{Look, Plan, Repository, Request, plan, plan_with_remote};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Who merges when the box has no identity.
@@ -24,7 +26,7 @@ const FALLBACK_EMAIL: &str = "agentbox@users.noreply.github.com";
 
 /// `git <args>`.
 pub fn shim(args: &[OsString]) -> Result<i32> {
-    carry_out(plan(args, &current_dir()), args)
+    carry_out(plan(args, &current_dir(), &Here), args)
 }
 
 /// `agentbox-ctl git [--remote <name>] <args>`.
@@ -33,38 +35,83 @@ pub fn command(args: &[OsString]) -> Result<i32> {
     if flag != "--remote" {
         return shim(args);
     }
-    let remote: RemoteName = name.to_string_lossy().parse().map_err(|e| {
+    let remote = remote(&name.to_string_lossy())?;
+    carry_out(plan_with_remote(rest, &current_dir(), &Here, &remote), rest)
+}
+
+/// `agentbox-ctl merge [--remote <name>] [flags]`: what is left of a pull once the host has fetched.
+pub fn merge_command(args: &[OsString]) -> Result<i32> {
+    let mut flags: Vec<String> = args.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+    let mut from = RemoteName::default();
+    if flags.first().is_some_and(|flag| flag == "--remote") {
+        from = remote(flags.get(1).map_or("", String::as_str))?;
+        flags.drain(..2);
+    }
+    let pull = Pull::parse(&flags).map_err(|e| Error::Usage(e.to_string()))?;
+    merge(&Git::for_person(&current_dir()), from.as_str(), &pull.merge_argv(), None)
+}
+
+fn remote(name: &str) -> Result<RemoteName> {
+    name.parse().map_err(|e| {
         Error::Usage(format!("{e}. Use the name of a remote the project has, such as origin."))
-    })?;
-    carry_out(plan_with_remote(rest, &current_dir(), &remote), rest)
+    })
 }
 
 fn current_dir() -> PathBuf {
     std::env::current_dir().unwrap_or_else(|_| crate::places::workspace())
 }
 
-fn carry_out(plan: Plan, args: &[OsString]) -> Result<i32> {
-    match plan {
-        Plan::Exec => Err(Error::Program(GIT, Command::new(GIT).args(args).exec())),
-        Plan::Refuse(line) => {
-            crate::complain(&line);
-            Ok(exit::SHIM_REFUSED)
+/// The box as it is.
+struct Here;
+
+impl Look for Here {
+    fn repository(&self, dir: &Path) -> Repository {
+        let git = Git::for_person(dir);
+        let read = |args: &[&str]| git.read(args).ok().filter(|text| !text.is_empty());
+        let own = read(&["config", "agentbox.branch"]);
+        let common = read(&["rev-parse", "--path-format=absolute", "--git-common-dir"]);
+        let project = places::workspace().join(".git");
+        let project = project.canonicalize().unwrap_or(project);
+        let foreign = common.is_some_and(|common| Path::new(&common) != project);
+        Repository {
+            branch: read(&["symbolic-ref", "--quiet", "--short", "HEAD"]),
+            foreign: foreign && own.is_none(),
+            own,
+            remotes: read(&["remote"]).unwrap_or_default().lines().map(str::to_owned).collect(),
         }
-        Plan::Push(request) => push(&request),
-        Plan::Fetch(request) => ask("git.fetch", &request).map(|e| exit_code(&e)),
-        Plan::Pull { fetch, merge } => pull(&fetch, &merge),
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
     }
 }
 
-fn ask(method: &str, request: &Request) -> Result<Envelope> {
-    let params = serde_json::to_value(&request.params).map_err(|e| Error::Failed(e.to_string()))?;
+fn carry_out(plan: Plan, args: &[OsString]) -> Result<i32> {
+    match plan {
+        Plan::Exec => Err(Error::Program(GIT, Command::new(GIT).args(args).exec())),
+        Plan::Refuse(refused) => {
+            crate::complain(&refused.line);
+            Ok(refused.code)
+        }
+        Plan::Push(request) => push(&request),
+        Plan::Fetch(request) => ask("git.fetch", &request.params).map(|e| exit_code(&e)),
+        Plan::Pull { fetch, merge, from } => pull(&fetch, &merge, from.as_ref()),
+        Plan::Clone(params) => ask("git.clone", &params).map(|e| exit_code(&e)),
+    }
+}
+
+fn ask(method: &str, params: &impl Serialize) -> Result<Envelope> {
+    let params = serde_json::to_value(params).map_err(|e| Error::Failed(e.to_string()))?;
     let envelope = Relay::open()?.call(method, params)?;
     print(&envelope);
     Ok(envelope)
 }
 
 fn push(request: &Request) -> Result<i32> {
-    let envelope = ask("git.push", request)?;
+    if let Some(note) = &request.note {
+        crate::complain(note);
+    }
+    let envelope = ask("git.push", &request.params)?;
     let code = exit_code(&envelope);
     if let (exit::OK, Some(pushed)) = (code, &envelope.pushed)
         && let Err(e) = note(&Git::for_person(&request.dir), pushed)
@@ -79,28 +126,35 @@ fn note(git: &Git, pushed: &Pushed) -> Result<()> {
     let bad = |e: connectors::git::BadName| Error::BadInput(e.to_string());
     let remote: RemoteName = pushed.remote.parse().map_err(bad)?;
     let branch: BranchName = pushed.branch.parse().map_err(bad)?;
+    let local: BranchName = pushed.local.as_ref().unwrap_or(&pushed.branch).parse().map_err(bad)?;
     let oid: ObjectId = pushed.oid.parse().map_err(bad)?;
     let tracking = format!("refs/remotes/{remote}/{branch}");
     git.run(&["update-ref", "--no-deref", &tracking, oid.as_str()])?;
-    git.run(&["config", &format!("branch.{branch}.remote"), remote.as_str()])?;
-    git.run(&["config", &format!("branch.{branch}.merge"), branch.to_ref().as_str()])?;
+    git.run(&["config", &format!("branch.{local}.remote"), remote.as_str()])?;
+    git.run(&["config", &format!("branch.{local}.merge"), branch.to_ref().as_str()])?;
     Ok(())
 }
 
-fn pull(fetch: &Request, merge: &[&str]) -> Result<i32> {
-    let envelope = ask("git.fetch", fetch)?;
+fn pull(fetch: &Request, flags: &[&str], from: Option<&BranchName>) -> Result<i32> {
+    let envelope = ask("git.fetch", &fetch.params)?;
     let code = exit_code(&envelope);
     if code != exit::OK {
         return Ok(code);
     }
-    let git = Git::for_person(&fetch.dir);
     let remote = fetch.params.remote.as_deref().unwrap_or("origin");
-    let target = merge_target(&git, remote)?;
-    let mut args = identity(&git);
+    merge(&Git::for_person(&fetch.dir), remote, flags, from)
+}
+
+fn merge(git: &Git, remote: &str, flags: &[&str], from: Option<&BranchName>) -> Result<i32> {
+    let target = match from {
+        Some(branch) => format!("refs/remotes/{remote}/{branch}"),
+        None => merge_target(git, remote)?,
+    };
+    let mut args = identity(git);
     args.push("merge".to_owned());
     // A merge in a box is mostly an agent's; an editor would wait for nobody.
     args.push("--no-edit".to_owned());
-    args.extend(merge.iter().map(ToString::to_string));
+    args.extend(flags.iter().map(ToString::to_string));
     args.push(target);
     let status = git.command(&args).status().map_err(|e| Error::Program(GIT, e))?;
     Ok(status.code().unwrap_or(exit::FAILURE))

@@ -7,15 +7,24 @@ pub const OVERVIEW: &str = "\
 agentbox-ctl: the box's side of AgentBox.
 
 Commands for people and agents:
-  git push|fetch|pull [flags]   ask the host to do it with its credentials
+  git push|fetch|pull|clone …   ask the host to do it with its credentials
+  integration …                 services through the host: Notion, Linear, Trello, ClickUp
+  gh|ntn|linear|trello|clickup  the same, as the commands people know
+  cp toHost|fromHost …          files from this box to the host, or from there
+  download workspace            the whole workspace to the host's project folder
+  open <address>                offer a web page to the person
+  checkpoint create …           keep this box as it is now
+  event <kind> [json]           tell whoever follows 'agentbox events' something
   rpc <method> [json]           one raw call to the host
   help [command]                this text, or more about one command
   --version                     print the version
 
 Commands the host runs:
-  init, go, seed, bundle, unbundle, watch
+  init, go, bridge, seed, bundle, unbundle, clone-in, merge, pack,
+  unpack-into, watch
 
-In a box, plain 'git push', 'git fetch' and 'git pull' do the same as 'agentbox-ctl git'.
+In a box, plain 'git push', 'git fetch' and 'git pull' do the same as 'agentbox-ctl git', and 'gh',
+'ntn', 'notion', 'linear', 'trello' and 'clickup' are commands of their own.
 ";
 
 const COMMANDS: &[(&str, &str)] = &[
@@ -23,18 +32,92 @@ const COMMANDS: &[(&str, &str)] = &[
         "git",
         "\
 agentbox-ctl git [--remote <name>] push|fetch|pull [flags]
+agentbox-ctl git clone [--branch <name>] [--depth <n>] <address> [folder]
 
-The host runs the command with its own credentials; a push may ask a person first. Remote and
-branch are the host's choice, so there are no arguments beside flags. Other git commands run the
-box's own git.
+The host runs the command with its own credentials; a push or a clone may ask a person first. The
+branch that is pushed is the host's choice: the one the box was made with. Arguments that say the
+same, such as 'origin HEAD', are taken; others are refused. Other git commands run the box's own
+git.
 
-  push    --force-with-lease --dry-run
+  push    --force-with-lease --tags --dry-run --set-upstream
+  push    --host-only [--as <branch>] [--force]
+          makes the branch available in the host's own repository; nothing is published
   fetch   --prune --prune-tags --tags --no-tags --force --dry-run
   pull    --ff-only --prune --tags --no-tags
   all     --quiet --verbose --progress --no-progress
+  clone   https://host/owner/repo, git@host:owner/repo, ssh://git@host/owner/repo, owner/repo
 
 Exit codes: the command's own; 2 refused in the box, 10 denied, 64 and 65 refused by the host,
 124 took too long, 126 the host cannot be reached.
+",
+    ),
+    (
+        "integration",
+        "\
+agentbox-ctl integration
+agentbox-ctl integration <service>
+agentbox-ctl integration [--stdin] <service> <operation> [--] [arguments]
+
+Lists the services and what can be asked of them, or asks. The host calls the service with its own
+credentials; an operation that changes something asks a person first. With --stdin the text on
+standard input goes along, for operations that take one.
+
+A service is off until the person enables it on the host: 'agentbox integrations enable <service>'.
+
+Exit codes: the command's own; 4 no login on the host, 10 denied, 64 and 65 refused by the host,
+124 took too long, 126 the host cannot be reached, 127 a program is missing on the host.
+",
+    ),
+    (
+        "cp",
+        "\
+agentbox-ctl cp toHost [--exclude <pattern>]… [--no-default-excludes] <source…> <dest>
+agentbox-ctl cp fromHost [--exclude <pattern>]… [--no-default-excludes] <source…> <dest>
+
+Copies files and folders out of this box or into it. The person is shown every file first. On the
+host '~/…' is the person's home and a relative path starts in the project folder. Into a folder
+when the destination is one or ends with '/', else under that name.
+
+Left out of folders by default: .git node_modules bin obj packages dist .next target
+
+Exit codes: 10 denied or changed meanwhile, 64 and 65 refused by the host, 124 took too long, 126
+the host cannot be reached, 1 anything else.
+",
+    ),
+    (
+        "download",
+        "\
+agentbox-ctl download workspace [--exclude <pattern>]… [--no-default-excludes]
+
+Brings what differs in /workspace to the host's project folder, without what git ignores. Nothing is
+deleted there. The person is asked every time; 'git push' is the safer way for commits.
+",
+    ),
+    (
+        "open",
+        "\
+agentbox-ctl open <address>
+
+Offers a web page to the person, who may open it in the host's browser within 25 seconds. Ends at
+once and well, whatever they do; 64 when it is no http or https address. 'xdg-open' does the same.
+",
+    ),
+    (
+        "checkpoint",
+        "\
+agentbox-ctl checkpoint create [--name <name>] [--set-default] [--replace]
+
+Keeps this box as it is now, as an image new boxes can start from. The box freezes meanwhile. At
+most four an hour.
+",
+    ),
+    (
+        "event",
+        "\
+agentbox-ctl event <kind> [json]
+
+Tells the host something: a kind of a-z, 0-9, - and . and any JSON up to 64 KiB. 'agentbox events'
+shows it there. Nobody is asked and nothing is done.
 ",
     ),
     (
@@ -63,6 +146,15 @@ Run by the host as root at every start: stores the box's token and releases PID 
 ",
     ),
     (
+        "bridge",
+        "\
+agentbox-ctl bridge
+
+Run by the host as root where its sockets cannot be mounted: serves them in the box and carries each
+connection over standard input and output.
+",
+    ),
+    (
         "seed",
         "\
 agentbox-ctl seed < plan, tar
@@ -73,9 +165,10 @@ Run by the host once: lays out the workspace as it is on the host.
     (
         "bundle",
         "\
-agentbox-ctl bundle <branch> [have…]
+agentbox-ctl bundle <branch>|--tags [have…]
 
-Run by the host: writes where the branch is and a bundle of the commits the host does not have.
+Run by the host: writes where the branch or the tags are and a bundle of what the host does not
+have.
 ",
     ),
     (
@@ -87,6 +180,39 @@ Run by the host: takes in fetched commits and sets remote-tracking refs.
 ",
     ),
     (
+        "clone-in",
+        "\
+agentbox-ctl clone-in < plan, bundle
+
+Run by the host: makes a repository of what it cloned.
+",
+    ),
+    (
+        "merge",
+        "\
+agentbox-ctl merge [--remote <name>] [--ff-only] [--quiet]
+
+Run by the host after a fetch: merges the upstream of the branch that is checked out, else the
+remote's default branch.
+",
+    ),
+    (
+        "pack",
+        "\
+agentbox-ctl pack < what
+
+Run by the host: writes files of the box as a tar stream.
+",
+    ),
+    (
+        "unpack-into",
+        "\
+agentbox-ctl unpack-into <dest> < tar
+
+Run by the host: lays out files it sent.
+",
+    ),
+    (
         "watch",
         "\
 agentbox-ctl watch
@@ -95,6 +221,11 @@ Run by PID 1: tells the host when a branch of the workspace's repository moves.
 ",
     ),
 ];
+
+/// Whether there is more to say about a command.
+pub fn knows(command: &OsString) -> bool {
+    COMMANDS.iter().any(|(name, _)| command == name)
+}
 
 pub fn run(args: &[OsString]) -> Result<i32> {
     let Some(topic) = args.first() else {

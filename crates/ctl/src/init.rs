@@ -70,7 +70,8 @@ fn prepare() -> Result<Account> {
     let user = Account::of_system(BOX_USER)?;
     warn("the workspace keeps its owner", own_workspace(&user));
     trust_certificates();
-    fs::create_dir_all(paths::RUN).doing(|| format!("make {}", paths::RUN))?;
+    // Without a mount there, the bridge's sockets will be, and the watcher waits for them.
+    fs::create_dir_all(paths::HOST).doing(|| format!("make {}", paths::HOST))?;
     fs::write(paths::READY, "").doing(|| format!("write {}", paths::READY))?;
     Ok(user)
 }

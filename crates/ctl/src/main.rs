@@ -1,30 +1,40 @@
 //! `agentbox-ctl`: the one binary inside a box.
 //!
 //! PID 1 of the container, the host's hand for seeding and moving commits, the client of the
-//! relay, and `git` when called by that name. Everything blocks and nothing stays in memory but
-//! what it needs: a shim runs before every git command and must not be felt. It holds no secret
-//! but the box's own token and decides nothing; whatever it refuses, the relay refuses too.
+//! relay, and `git`, `gh` and others when called by those names. Everything blocks and nothing
+//! stays in memory but what it needs: a shim runs before every git command and must not be felt.
+//! It holds no secret but the box's own token and decides nothing; whatever it refuses, the relay
+//! refuses too.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod bridge;
 mod bundle;
+mod checkpoint;
 mod client;
+mod clone_in;
+mod cp;
 mod error;
+mod event;
 mod git;
 mod git_config;
 mod go;
 mod help;
 mod init;
 mod input;
+mod open;
+mod pack;
 mod passwd;
 mod places;
 mod real_git;
 mod refs_watch;
 mod rpc;
 mod seed;
+mod shim;
 mod signals;
 mod unbundle;
 mod unpack;
+mod unpack_into;
 mod watch;
 
 use error::{Error, Result};
@@ -35,7 +45,15 @@ fn main() {
     let mut words = std::env::args_os();
     let name = words.next().unwrap_or_default();
     let args: Vec<OsString> = words.collect();
-    let outcome = if shims::git::is_called(&name) { git::shim(&args) } else { run(&args) };
+    let outcome = if shims::git::is_called(&name) {
+        git::shim(&args)
+    } else if shims::open::is_called(&name) {
+        open::run(&args)
+    } else if let Some(shim) = shim::Shim::named(&name) {
+        shim.run(&args)
+    } else {
+        run(&args)
+    };
     std::process::exit(outcome.unwrap_or_else(|e| {
         complain(&e.to_string());
         e.exit_code()
@@ -47,24 +65,44 @@ fn run(args: &[OsString]) -> Result<i32> {
         say(help::OVERVIEW);
         return Ok(protocol::exit::OK);
     };
+    // The commands people know have a help of their own.
+    let known = matches!(command.to_str(), Some("git" | "integration"));
+    let asks = rest.first().is_some_and(|word| word == "--help" || word == "-h");
+    if asks && !known && help::knows(command) {
+        return help::run(std::slice::from_ref(command));
+    }
     match command.to_str().unwrap_or_default() {
         "init" => init::run(),
         "go" => go::run(),
+        "bridge" => bridge::run(),
         "seed" => seed::run(),
         "bundle" => bundle::run(rest),
         "unbundle" => unbundle::run(),
+        "clone-in" => clone_in::run(),
+        "pack" => pack::run(),
+        "unpack-into" => unpack_into::run(rest),
         "watch" => watch::run(),
         "rpc" => rpc::run(rest),
+        "event" => event::run(rest),
         "git" => git::command(rest),
+        "integration" => shim::integration(rest),
+        "cp" => cp::run(rest),
+        "download" => cp::download(rest),
+        "open" => open::run(rest),
+        "checkpoint" => checkpoint::run(rest),
+        "merge" => git::merge_command(rest),
         "help" | "--help" | "-h" => help::run(rest),
         "--version" | "-V" => {
             say(concat!("agentbox-ctl ", env!("CARGO_PKG_VERSION"), "\n"));
             Ok(protocol::exit::OK)
         }
-        _ => Err(Error::Usage(format!(
-            "unknown command '{}'. Run 'agentbox-ctl help' for the list.",
-            protocol::text::visible(&command.to_string_lossy())
-        ))),
+        _ => match shim::Shim::named(command) {
+            Some(shim) => shim.run(rest),
+            None => Err(Error::Usage(format!(
+                "unknown command '{}'. Run 'agentbox-ctl help' for the list.",
+                protocol::text::visible(&command.to_string_lossy())
+            ))),
+        },
     }
 }
 

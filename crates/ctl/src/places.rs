@@ -3,6 +3,7 @@
 //! The variables exist so that tests can run the real binary outside a box. They give a process in
 //! the box no power it does not have: the host checks socket and token, whoever connects.
 
+use protocol::bridge::Service;
 use protocol::ctl::paths;
 use std::path::PathBuf;
 
@@ -16,6 +17,11 @@ pub fn workspace() -> PathBuf {
 
 pub fn relay_socket() -> PathBuf {
     place("AGENTBOX_RELAY_SOCKET", paths::RELAY_SOCKET)
+}
+
+/// Beside the relay's, wherever that is.
+pub fn socket(service: Service) -> PathBuf {
+    relay_socket().with_file_name(service.socket())
 }
 
 pub fn token() -> PathBuf {

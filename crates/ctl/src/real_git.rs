@@ -22,6 +22,11 @@ impl Git {
         Self { dir: places::workspace(), keep_environment: false }
     }
 
+    /// For work the host asked for, elsewhere.
+    pub fn at(dir: &Path) -> Self {
+        Self { dir: dir.to_owned(), keep_environment: false }
+    }
+
     /// For a command typed in the box. Outside every repository it means the workspace, as it does
     /// for the relay.
     pub fn for_person(dir: &Path) -> Self {

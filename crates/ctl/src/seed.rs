@@ -22,11 +22,24 @@ pub fn run() -> Result<i32> {
     input::wait_until_ready()?;
     let git = Git::for_host();
     if let Some(repo) = &plan.repo {
+        forget_old_repository()?;
         make_repository(&git, repo)?;
         check_out(&git, repo)?;
     }
     unpack::unpack(stdin, &places::workspace())?;
     Ok(protocol::exit::OK)
+}
+
+/// A box that starts from a checkpoint finds another box's repository. The files stay; its branch
+/// and settings are that box's, and its commits are on the host.
+fn forget_old_repository() -> Result<()> {
+    let path = places::workspace().join(".git");
+    match fs::symlink_metadata(&path) {
+        Ok(data) if data.is_dir() => fs::remove_dir_all(&path),
+        Ok(_) => fs::remove_file(&path),
+        Err(_) => Ok(()),
+    }
+    .doing(|| format!("remove {}", path.display()))
 }
 
 fn make_repository(git: &Git, repo: &SeedRepo) -> Result<()> {
@@ -106,6 +119,8 @@ fn configuration(repo: &SeedRepo) -> Result<String> {
         let fetch = format!("+refs/heads/*:refs/remotes/{name}/*");
         text += &setting(&format!("remote.{name}.fetch"), &fetch)?;
     }
+    // Tells the shims which branch the host pushes, and that the host knows this repository.
+    text += &setting("agentbox.branch", &repo.branch)?;
     // No signing key is in a box.
     Ok(text + &setting("commit.gpgsign", "false")?)
 }

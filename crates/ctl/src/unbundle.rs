@@ -6,8 +6,8 @@
 use crate::error::{Doing, Error, Result};
 use crate::input;
 use crate::real_git::Git;
-use connectors::git::{ObjectId, RefName};
-use protocol::ctl::{RefAt, Unbundle};
+use connectors::git::{BranchName, ObjectId, RefName, RemoteName};
+use protocol::ctl::{RefAt, Unbundle, Upstream};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
@@ -29,7 +29,23 @@ pub fn run() -> Result<i32> {
         prune(&git, prefix, &kept)?;
     }
     git.feed(&["update-ref", "--stdin"], updates.as_bytes())?;
+    plan.upstream.iter().try_for_each(|upstream| set_upstream(&git, upstream))?;
     Ok(protocol::exit::OK)
+}
+
+/// What somebody in the box has chosen stays.
+fn set_upstream(git: &Git, upstream: &Upstream) -> Result<()> {
+    let Upstream { branch, remote, merge } = upstream;
+    let bad = |e: connectors::git::BadName| Error::BadInput(format!("a bad name: {e}"));
+    let (branch, merge): (BranchName, BranchName) =
+        (branch.parse().map_err(bad)?, merge.parse().map_err(bad)?);
+    let remote: RemoteName = remote.parse().map_err(bad)?;
+    let key = format!("branch.{branch}.merge");
+    if git.run(&["config", &key]).is_ok() {
+        return Ok(());
+    }
+    git.run(&["config", &format!("branch.{branch}.remote"), remote.as_str()])?;
+    git.run(&["config", &key, merge.to_ref().as_str()]).map(drop)
 }
 
 fn updates(plan: &Unbundle) -> Result<String> {
@@ -54,7 +70,7 @@ fn writable(name: &str) -> Result<()> {
 }
 
 /// By way of a file: older git reads bundles from nothing else.
-fn take_in(git: &Git, from: &mut impl Read) -> Result<()> {
+pub fn take_in(git: &Git, from: &mut impl Read) -> Result<()> {
     let dir = PathBuf::from(git.read(&["rev-parse", "--absolute-git-dir"])?);
     let file = Temporary(dir.join(format!("agentbox-{}.bundle", std::process::id())));
     let doing = || format!("write {}", file.0.display());
@@ -91,8 +107,7 @@ mod tests {
         let oid = "0123456789abcdef0123456789abcdef01234567".to_owned();
         let plan = |name: &str| Unbundle {
             refs: vec![RefAt { name: name.into(), oid: oid.clone() }],
-            prune: None,
-            bundle: false,
+            ..Unbundle::default()
         };
         assert!(updates(&plan("refs/remotes/origin/main")).is_ok());
         assert!(updates(&plan("refs/tags/v1")).is_ok());

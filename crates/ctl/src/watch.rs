@@ -25,7 +25,7 @@ pub fn run() -> Result<i32> {
         let news = refs.wait(timing.due())?;
         timing.notice(news, Instant::now());
         if timing.due().is_some_and(|due| due <= Instant::now()) {
-            let posted = Relay::open().and_then(|relay| relay.event(&EventPost::RefChange {}));
+            let posted = Relay::open().and_then(|relay| relay.event(&EventPost::ref_change()));
             timing.posted(posted.is_ok(), Instant::now());
         }
     }

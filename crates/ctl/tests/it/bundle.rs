@@ -1,7 +1,7 @@
 //! Commits from the box to the host and back.
 
 use crate::support::{TestBox, run};
-use protocol::ctl::{BundleHead, RefAt, Unbundle};
+use protocol::ctl::{BundleHead, KnownTags, MAX_TAGS, RefAt, TagsHead, Unbundle, Upstream};
 use std::fs;
 
 struct Bundle {
@@ -106,6 +106,7 @@ fn what_the_host_fetched_arrives() {
         refs: vec![set("refs/remotes/origin/main"), set("refs/remotes/origin/old/new")],
         prune: Some("refs/remotes/origin/".into()),
         bundle: true,
+        upstream: None,
     };
     assert_eq!(unbundle(&at, &plan, &fs::read(&file).unwrap()), (0, String::new()));
     let refs =
@@ -124,9 +125,9 @@ fn a_branch_of_the_box_is_never_set() {
     let at = TestBox::new().with_commit();
     let oid = at.git(&at.workspace(), &["rev-parse", "HEAD"]);
     let refs = vec![RefAt { name: "refs/heads/main".into(), oid }];
-    let (code, line) = unbundle(&at, &Unbundle { refs, prune: None, bundle: false }, b"");
+    let (code, line) = unbundle(&at, &Unbundle { refs, ..Unbundle::default() }, b"");
     assert_eq!((code, line.lines().count()), (64, 1));
-    let plan = Unbundle { refs: vec![], prune: Some("refs/heads/".into()), bundle: false };
+    let plan = Unbundle { prune: Some("refs/heads/".into()), ..Unbundle::default() };
     assert_eq!(unbundle(&at, &plan, b"").0, 64);
     assert_eq!(
         at.git(&at.workspace(), &["branch", "--format=%(refname)"]),
@@ -138,7 +139,74 @@ fn a_branch_of_the_box_is_never_set() {
 fn a_broken_bundle_changes_nothing() {
     let at = TestBox::new().with_commit();
     let refs = vec![RefAt { name: "refs/remotes/o/m".into(), oid: "ab".repeat(20) }];
-    let plan = Unbundle { refs, prune: None, bundle: true };
+    let plan = Unbundle { refs, bundle: true, ..Unbundle::default() };
     assert_eq!(unbundle(&at, &plan, b"# v2 git bundle\nrubbish").0, 1);
     assert_eq!(at.git(&at.workspace(), &["for-each-ref", "refs/remotes"]), "");
+}
+
+/// Asks for the tags; what the box says and the bundle.
+fn tags(at: &TestBox, known: &[RefAt], haves: &[&str]) -> (TagsHead, Vec<u8>) {
+    let input = serde_json::to_vec(&KnownTags { tags: known.to_vec() }).unwrap();
+    let (said, stdout) = run(&mut at.ctl(&[&["bundle", "--tags"], haves].concat()), &input);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    let end = stdout.iter().position(|b| *b == b'\n').unwrap() + 1;
+    (serde_json::from_slice(&stdout[..end]).unwrap(), stdout[end..].to_vec())
+}
+
+#[test]
+fn relay_19_17_tags_come_with_what_the_host_lacks_of_them() {
+    let at = TestBox::new().with_commit();
+    let workspace = at.workspace();
+    let one = at.git(&workspace, &["rev-parse", "HEAD"]);
+    assert_eq!(tags(&at, &[], &[]), (TagsHead::default(), vec![]));
+    at.git(&workspace, &["tag", "light"]);
+    // The host has the commit: a name is all there is to tell.
+    let (head, bundle) = tags(&at, &[], &[&one]);
+    let light = RefAt { name: "refs/tags/light".into(), oid: one.clone() };
+    assert_eq!((head.tags, bundle.len()), (vec![light.clone()], 0));
+    at.git(&workspace, &["tag", "-a", "-m", "first", "v1"]);
+    let oid = at.git(&workspace, &["rev-parse", "v1"]);
+    let (head, bundle) = tags(&at, std::slice::from_ref(&light), &[&one]);
+    assert_eq!(head.tags, [RefAt { name: "refs/tags/v1".into(), oid }]);
+    let file = at.path("b");
+    fs::write(&file, bundle).unwrap();
+    at.git(&at.project(), &["clone", "-q", workspace.to_str().unwrap(), "."]);
+    at.git(&at.project(), &["tag", "-d", "v1"]);
+    at.git(&at.project(), &["fetch", "-q", file.to_str().unwrap(), "refs/tags/v1:refs/tags/v1"]);
+    // A tag that moved is news again.
+    at.commit(&workspace, "a", "two");
+    at.git(&workspace, &["tag", "-f", "light"]);
+    let (head, bundle) = tags(&at, &[light], &[&one]);
+    assert_eq!(head.tags.len(), 2);
+    assert!(!bundle.is_empty());
+}
+
+#[test]
+fn relay_19_17_tags_beyond_the_limit_are_counted_only() {
+    let at = TestBox::new().with_commit();
+    for n in 0..MAX_TAGS + 3 {
+        at.git(&at.workspace(), &["tag", &format!("t{n}")]);
+    }
+    let (head, _) = tags(&at, &[], &[]);
+    assert_eq!((head.tags.len(), head.more), (MAX_TAGS, 3));
+    let (said, _) = run(&mut at.ctl(&["bundle", "--tags", "--all"]), b"{\"tags\":[]}");
+    assert_eq!(said.code, 64);
+}
+
+#[test]
+fn an_upstream_is_set_unless_there_is_one() {
+    let at = TestBox::new().with_commit();
+    let workspace = at.workspace();
+    let upstream = |merge: &str| {
+        let upstream =
+            Upstream { branch: "agentbox/t".into(), remote: "origin".into(), merge: merge.into() };
+        unbundle(&at, &Unbundle { upstream: Some(upstream), ..Unbundle::default() }, b"").0
+    };
+    assert_eq!(upstream("feature"), 0);
+    let merge = || at.git(&workspace, &["config", "branch.agentbox/t.merge"]);
+    assert_eq!(merge(), "refs/heads/feature");
+    assert_eq!(at.git(&workspace, &["config", "branch.agentbox/t.remote"]), "origin");
+    assert_eq!(upstream("other"), 0);
+    assert_eq!(merge(), "refs/heads/feature");
+    assert_eq!(upstream("--x"), 64);
 }

@@ -2,10 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod bridge;
 mod bundle;
+mod clone_in;
 mod commands;
+mod files;
 mod relay;
 mod seed;
+mod services;
 mod shim;
 mod support;
 mod watch;

@@ -65,12 +65,16 @@ impl TestBox {
         command
     }
 
-    /// `git …` the way an agent calls it: the same binary under another name.
+    /// `git …` the way an agent calls it.
     pub fn shim(&self, args: &[&str]) -> Command {
-        let link = self.path("git");
-        if !link.exists() {
-            std::os::unix::fs::symlink(CTL, &link).unwrap();
-        }
+        self.called("git", args)
+    }
+
+    /// The same binary under another name.
+    pub fn called(&self, name: &str, args: &[&str]) -> Command {
+        let link = self.path(name);
+        // It may be there already.
+        let _ = std::os::unix::fs::symlink(CTL, &link);
         let mut command = self.hermetic(link.to_str().unwrap());
         command.args(args).current_dir(self.workspace());
         command
