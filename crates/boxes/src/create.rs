@@ -5,6 +5,7 @@
 //! Cleaning up goes by labels, so it also finds what was made but never reported.
 
 use crate::certificates::{self, Certificate};
+use crate::channel::Channel;
 use crate::engine::{Kind, Profile, QUICK, SLOW, limited};
 use crate::exec::{CtlCall, Nothing};
 use crate::files::Selection;
@@ -46,7 +47,9 @@ pub struct CreateSpec {
     pub workspace: PathBuf,
     /// A tag from [`Boxes::ensure_image`], or an image made from such a one.
     pub image: String,
-    /// The host's folder of sockets for this box; it must exist.
+    /// How the box is to reach the host; none leaves it to the engine.
+    pub channel: Option<Channel>,
+    /// The host's folder of sockets for this box; it must exist where it is mounted.
     pub run_dir: PathBuf,
     /// The box's bearer token; 64 hex digits.
     pub token: String,
@@ -65,6 +68,12 @@ pub fn box_ids() -> (u32, u32) {
     }
     let gid = nix::unistd::getgid().as_raw();
     (uid, if gid == 0 { uid } else { gid })
+}
+
+impl CreateSpec {
+    fn channel(&self, profile: &Profile) -> Channel {
+        self.channel.unwrap_or_else(|| profile.channel())
+    }
 }
 
 impl Boxes {
@@ -177,8 +186,10 @@ impl Saga {
             container,
             network,
             image: self.spec.image.clone(),
+            channel: self.spec.channel(self.boxes.engine.profile()),
             created_at: u64::try_from(now.as_millis()).unwrap_or(0),
             branch: project.branch.clone(),
+            publish: None,
             base: project.repo.as_ref().and_then(|repo| repo.head.clone()),
             repo: project.repo.as_ref().map(RepoSnapshot::record),
         }
@@ -339,7 +350,7 @@ fn container_body(
     let host_config = HostConfig {
         // The box's processes count as the person's own: a fork bomb must end inside.
         pids_limit: Some(PIDS),
-        mounts: Some(mounts(spec, project)?),
+        mounts: Some(mounts(spec, spec.channel(profile), project)?),
         network_mode: Some(network.to_owned()),
         security_opt: profile.selinux.then(|| vec!["label=disable".to_owned()]),
         userns_mode: is_rootless_podman(profile).then(|| "keep-id:uid=1000,gid=1000".to_owned()),
@@ -368,7 +379,7 @@ fn container_body(
     })
 }
 
-fn mounts(spec: &CreateSpec, project: &Project) -> Result<Vec<Mount>, Error> {
+fn mounts(spec: &CreateSpec, channel: Channel, project: &Project) -> Result<Vec<Mount>, Error> {
     let tmpfs = Mount {
         target: Some(paths::RUN.to_owned()),
         typ: Some(MountType::TMPFS),
@@ -379,9 +390,12 @@ fn mounts(spec: &CreateSpec, project: &Project) -> Result<Vec<Mount>, Error> {
         }),
         ..Mount::default()
     };
-    let run_dir = spec.run_dir.canonicalize();
-    let run_dir = run_dir.map_err(|error| Error::io("mount", &spec.run_dir, error))?;
-    let mut mounts = vec![tmpfs, read_only(&run_dir, paths::HOST)?];
+    let mut mounts = vec![tmpfs];
+    if channel == Channel::Socket {
+        let run_dir = spec.run_dir.canonicalize();
+        let run_dir = run_dir.map_err(|error| Error::io("mount", &spec.run_dir, error))?;
+        mounts.push(read_only(&run_dir, paths::HOST)?);
+    }
     for store in project.repo.iter().flat_map(|repo| &repo.stores) {
         mounts.push(read_only(&store.host, &store.inside)?);
     }

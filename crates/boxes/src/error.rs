@@ -29,6 +29,8 @@ pub enum Error {
     NoBaseImage { image: String, why: String },
     #[error("there is no image {0}")]
     NoImage(String),
+    #[error("the image {0} is no checkpoint of this installation")]
+    NotOurs(String),
     #[error("the box image could not be built, {step}: {why}\n{output}")]
     Build { step: String, why: String, output: String },
 

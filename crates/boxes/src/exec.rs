@@ -57,7 +57,7 @@ pub enum Chunk {
     Stderr(Bytes),
 }
 
-pub struct ExecOutput(ReadHalf);
+pub struct ExecOutput(pub(crate) ReadHalf);
 
 impl ExecOutput {
     /// The next piece of output; none when the command has ended. May be cancelled and called
@@ -110,7 +110,7 @@ impl Boxes {
         self.exec_in(&record.container, spec).await
     }
 
-    async fn exec_in(&self, container: &str, spec: ExecSpec) -> Result<Exec, Error> {
+    pub(crate) async fn exec_in(&self, container: &str, spec: ExecSpec) -> Result<Exec, Error> {
         let what = "start a command in the box";
         let config = ExecConfig {
             attach_stdin: Some(true),

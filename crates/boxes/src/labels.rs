@@ -14,9 +14,12 @@ pub const ROLE: &str = "agentbox.role";
 pub const SCHEMA: &str = "agentbox.schema";
 /// On an image: which extra certificates it trusts ([`crate::certificates::hash`]).
 pub const CERTIFICATES: &str = "agentbox.certificates";
+/// On a checkpoint: its name.
+pub const CHECKPOINT: &str = "agentbox.checkpoint";
 
 pub const ROLE_BOX: &str = "box";
 pub const ROLE_IMAGE: &str = "image";
+pub const ROLE_CHECKPOINT: &str = "checkpoint";
 
 pub type Labels = HashMap<String, String>;
 

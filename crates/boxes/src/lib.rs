@@ -24,6 +24,9 @@
 
 pub mod bundle;
 pub mod certificates;
+mod channel;
+mod checkpoint;
+mod copy;
 pub mod create;
 pub mod engine;
 mod error;
@@ -39,6 +42,7 @@ mod record;
 pub mod repo;
 
 pub use certificates::{Certificate, host_certificates};
+pub use channel::{Bridge, Channel};
 pub use create::{CreateSpec, box_ids};
 pub use engine::{Engine, Environment, Kind, Profile};
 pub use error::Error;

@@ -4,6 +4,7 @@
 //! A remote's address may contain a password the person put there: a record is never shown to a
 //! box, and is written down only by way of [`Record::without_passwords`].
 
+use crate::Channel;
 use protocol::{BoxId, BoxName, Millis};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,9 +27,15 @@ pub struct Record {
     /// The engine's id of the box's own network.
     pub network: String,
     pub image: String,
+    /// How the box reaches the host.
+    #[serde(default)]
+    pub channel: Channel,
     pub created_at: Millis,
     /// The branch the box commits to; none without a repository.
     pub branch: Option<String>,
+    /// Where its pushes go at a remote, when a person chose another branch.
+    #[serde(default)]
+    pub publish: Option<String>,
     /// The commit the box started from; none in a repository without commits.
     pub base: Option<String>,
     pub repo: Option<RepoRecord>,

@@ -11,7 +11,7 @@ use bollard::query_parameters::{
 };
 use futures_util::StreamExt;
 use protocol::boxes::{BoxState, Progress};
-use protocol::ctl::{RefAt, Unbundle};
+use protocol::ctl::{CloneIn, KnownTags, RefAt, Unbundle};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
@@ -153,17 +153,65 @@ async fn objects_and_refs_reach_the_box() {
         refs: vec![RefAt { name: "refs/remotes/origin/main".into(), oid: tip.clone() }],
         prune: Some("refs/remotes/origin/".into()),
         bundle: true,
+        ..Unbundle::default()
     };
     install.boxes.import_bundle(&record, &plan, Some(&bundle)).await.unwrap();
     assert_eq!(install.output(&record, &["git", "show", "origin/main:new"]).await, "from upstream");
 
     let bad = Unbundle {
         refs: vec![RefAt { name: "refs/heads/x".into(), oid: tip }],
-        prune: None,
-        bundle: false,
+        ..Unbundle::default()
     };
     let error = expect_err(install.boxes.import_bundle(&record, &bad, None).await);
     assert!(matches!(&error, Error::InBox { command, .. } if command == "unbundle"), "{error}");
+}
+
+#[tokio::test]
+async fn tags_leave_the_box_and_a_clone_arrives_in_it() {
+    let repo = Repo::new();
+    let install = Install::new().await;
+    let record = install.create(repo.path()).await;
+    let base = record.base.clone().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("b");
+    install.output(&record, &["git", "tag", "-a", "-m", "first", "v1"]).await;
+    install.output(&record, &["git", "tag", "known"]).await;
+    let known = RefAt { name: "refs/tags/known".into(), oid: base.clone() };
+    let known = KnownTags { tags: vec![known] };
+    let haves = [base.clone()];
+    let head = install.boxes.export_tags(&record, &known, &haves, &file, 1 << 20).await.unwrap();
+    assert_eq!((head.tags.len(), head.tags[0].name.as_str()), (1, "refs/tags/v1"));
+    repo.git(&["fetch", "-q", file.to_str().unwrap(), "refs/tags/v1:refs/tags/v1"]);
+    assert_eq!(repo.git(&["rev-parse", "v1^{commit}"]), base);
+
+    repo.git(&["bundle", "create", "-q", file.to_str().unwrap(), "main"]);
+    let clone = CloneIn {
+        dir: "/workspace/vendor/lib".into(),
+        url: "https://git.example.org/acme/lib.git".into(),
+        object_format: "sha1".into(),
+        refs: vec![RefAt { name: "refs/heads/main".into(), oid: base.clone() }],
+        branch: Some("main".into()),
+        at: Some(base),
+        ..CloneIn::default()
+    };
+    install.boxes.clone_in(&record, &clone, Some(&file)).await.unwrap();
+    let inside = |args: &[&str]| {
+        let argv: Vec<String> = ["git", "-C", "/workspace/vendor/lib"]
+            .iter()
+            .chain(args)
+            .map(ToString::to_string)
+            .collect();
+        let (install, record) = (&install, &record);
+        async move {
+            let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+            install.output(record, &argv).await
+        }
+    };
+    assert_eq!(inside(&["status", "-sb"]).await.trim(), "## main...origin/main");
+    let owner = install.output(&record, &["stat", "-c", "%U", "/workspace/vendor/lib/.git"]).await;
+    assert_eq!(owner.trim(), "vscode");
+    let again = expect_err(install.boxes.clone_in(&record, &clone, Some(&file)).await);
+    assert!(again.to_string().contains("is there already"), "{again}");
 }
 
 #[tokio::test]

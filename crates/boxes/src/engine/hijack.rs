@@ -8,8 +8,11 @@
 use super::address::{Address, Stream};
 use crate::Error;
 use bytes::{Buf, Bytes, BytesMut};
+use std::future::poll_fn;
 use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio_util::io::poll_read_buf;
 
 const HEAD_LIMIT: usize = 16 * 1024;
 const CHUNK: usize = 32 * 1024;
@@ -112,13 +115,21 @@ fn message(body: &[u8]) -> String {
 impl ReadHalf {
     /// The next piece: whether it is standard error, and its bytes. None at the end.
     pub async fn next(&mut self) -> std::io::Result<Option<(bool, Bytes)>> {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    pub fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<std::io::Result<Option<(bool, Bytes)>>> {
         loop {
             if let Some(piece) = self.take() {
-                return Ok(Some(piece));
+                return Poll::Ready(Ok(Some(piece)));
             }
             self.buffer.reserve(CHUNK);
-            if self.source.read_buf(&mut self.buffer).await? == 0 {
-                return Ok(None);
+            let read = poll_read_buf(self.source.as_mut(), cx, &mut self.buffer);
+            if ready!(read)? == 0 {
+                return Poll::Ready(Ok(None));
             }
         }
     }

@@ -14,7 +14,7 @@ pub use discover::{Attempt, Environment, Failure, Found};
 pub(crate) use discover::hint;
 pub(crate) use hijack::{Hijacked, ReadHalf, WriteHalf};
 
-use crate::Error;
+use crate::{Channel, Error};
 use bollard::Docker;
 use std::future::Future;
 use std::sync::Arc;
@@ -48,6 +48,15 @@ pub struct Profile {
     /// switched off for the container.
     pub selinux: bool,
     pub storage_driver: String,
+    /// It runs on this computer's own kernel, so a Unix socket of ours works in a container.
+    pub own_kernel: bool,
+}
+
+impl Profile {
+    /// How boxes on this engine reach the host, unless a person says otherwise.
+    pub fn channel(&self) -> Channel {
+        if self.own_kernel { Channel::Socket } else { Channel::Exec }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,6 +162,10 @@ async fn profile(docker: &Docker, address: &Address) -> Result<Profile, Error> {
     let options = info.security_options.unwrap_or_default();
     let has = |option: &str| options.iter().any(|o| o.split(',').any(|part| part == option));
     let system = info.operating_system.unwrap_or_default();
+    let there = Kernel {
+        release: info.kernel_version.unwrap_or_default(),
+        name: info.name.clone().unwrap_or_default(),
+    };
     let kind = if components.iter().any(|part| part.name == "Podman Engine") {
         Kind::Podman
     } else if system.contains("Docker Desktop") {
@@ -172,7 +185,30 @@ async fn profile(docker: &Docker, address: &Address) -> Result<Profile, Error> {
         rootless: has("name=rootless") || has("rootless"),
         selinux: has("name=selinux") || has("selinux"),
         storage_driver: info.driver.unwrap_or_default(),
+        own_kernel: is_ours(address, kind, &there, here().as_ref()),
     })
+}
+
+/// What a kernel says of itself: its release and the computer's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Kernel {
+    release: String,
+    name: String,
+}
+
+/// None where containers cannot run on the computer's own kernel.
+fn here() -> Option<Kernel> {
+    let own = nix::sys::utsname::uname().ok().filter(|_| cfg!(target_os = "linux"))?;
+    let text = |value: &std::ffi::OsStr| value.to_str().map(str::to_owned);
+    Some(Kernel { release: text(own.release())?, name: text(own.nodename())? })
+}
+
+/// Whether the engine's kernel is this one. Two computers may run the same release, and a socket may
+/// be forwarded from another, so the names must agree too. A wrong no costs a little time for each
+/// call; a wrong yes, a box that cannot reach the host.
+fn is_ours(address: &Address, kind: Kind, there: &Kernel, here: Option<&Kernel>) -> bool {
+    let in_a_machine = matches!(kind, Kind::DockerDesktop | Kind::OrbStack | Kind::Colima);
+    matches!(address, Address::Unix(_)) && !in_a_machine && here == Some(there)
 }
 
 fn require_api(profile: &Profile) -> Result<(), Error> {
@@ -184,4 +220,26 @@ fn require_api(profile: &Profile) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::OldEngine { address: profile.address.to_string(), api: profile.api.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_engine_on_this_very_kernel_gets_sockets() {
+        let kernel =
+            |release: &str, name: &str| Kernel { release: release.into(), name: name.into() };
+        let (unix, tcp) = (Address::Unix("/a".into()), Address::Tcp("h:1".into()));
+        let own = kernel("6.1.0-13", "laptop");
+        let ours =
+            |address: &Address, kind, there: &Kernel| is_ours(address, kind, there, Some(&own));
+        assert!(ours(&unix, Kind::Docker, &own));
+        assert!(ours(&unix, Kind::Podman, &own));
+        assert!(!ours(&tcp, Kind::Docker, &own));
+        assert!(!ours(&unix, Kind::DockerDesktop, &own));
+        assert!(!ours(&unix, Kind::Docker, &kernel("6.1.0-13", "server")));
+        assert!(!ours(&unix, Kind::Docker, &kernel("6.6.22-linuxkit", "laptop")));
+        assert!(!is_ours(&unix, Kind::Docker, &own, None));
+    }
 }

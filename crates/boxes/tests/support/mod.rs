@@ -66,6 +66,7 @@ impl Install {
             index: 1,
             workspace: workspace.to_owned(),
             image: image.to_owned(),
+            channel: None,
             run_dir: self.run.path().to_owned(),
             token: TOKEN.to_owned(),
             certificates: boxes::host_certificates(None),
