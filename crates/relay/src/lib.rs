@@ -1,24 +1,89 @@
 //! The box-facing server: authenticate, decide, gate, execute, answer.
 //!
-//! Each box has one Unix socket. What arrives on it is hostile: it is bounded, parsed into types
-//! and refused before anything is spawned or anyone is asked. [`decide`] is pure; [`git`] does.
+//! Each box has one door: its Unix socket, or its bridge. What arrives there is hostile: it is
+//! bounded, parsed into types and refused before anything is spawned or anyone is asked. [`decide`]
+//! is pure; [`call`] and the modules named after the families of methods do.
 //!
 //! The surprising thing: host programs never run in a folder a box can write. A push goes through
 //! a clean transfer repository ([`transfer`]) that holds no hook and no setting of the box's.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod bridge;
+mod call;
+mod checkpoint;
 mod decide;
+mod files;
+mod gh;
 mod git;
+mod http;
+mod integration;
 mod limits;
+mod link;
 mod ports;
+mod probe;
 pub mod process;
+pub mod programs;
 mod registration;
 mod server;
 mod token;
 pub mod transfer;
 
-pub use ports::{BoxPort, Entry, PortError, Trail, TrailError};
+pub use ports::{
+    BoxPort, Checkpoints, Credentials, Entry, EventLog, IntegrationPolicy, Mode, NewCheckpoint,
+    Policies, Policy, PortError, Trail, TrailError,
+};
+pub use probe::Probe;
 pub use registration::{Registration, RemoteUrls, Worktree};
-pub use server::{Deps, Relay};
+pub use server::{Deps, Rates, Relay};
 pub use token::{Token, TokenHash};
+
+/// For throwing noise at decisions, with a box that has a repository on GitHub and everything
+/// switched on.
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing {
+    use crate::decide::{Refusal, Request, decide as decided};
+    use crate::{IntegrationPolicy, Policy, Registration, RemoteUrls, Worktree};
+    use serde_json::value::RawValue;
+
+    /// The exit code or HTTP status of a refusal, and its text.
+    pub fn decide(method: &str, params: &str) -> Result<(), (i32, String)> {
+        let Ok(params) = RawValue::from_string(params.to_owned()) else { return Ok(()) };
+        let Some(reg) = registration() else { return Ok(()) };
+        let on = IntegrationPolicy { enabled: true, ..IntegrationPolicy::default() };
+        let all = connectors::registry::CONNECTORS.iter();
+        let integrations = all.map(|c| (c.service.to_owned(), on.clone())).collect();
+        let policy = Policy { integrations, checkout: true, ..Policy::default() };
+        let request = Request { reg: &reg, policy: &policy, method, params: Some(&params) };
+        match decided(&request) {
+            Ok(_) => Ok(()),
+            Err(Refusal::Unknown) => Err((501, String::new())),
+            Err(Refusal::Bad(text)) => Err((400, text)),
+            Err(Refusal::Rule(envelope)) => Err((envelope.exit_code, envelope.stderr)),
+        }
+    }
+
+    fn registration() -> Option<Registration> {
+        let url = "https://github.com/o/r.git".to_owned();
+        let worktree = Worktree {
+            container_path: "/workspace".into(),
+            branch: "agentbox/smoke".parse().ok()?,
+            publish: None,
+            base: None,
+            host_repo: "/r".into(),
+            host_objects: "/r/.git/objects".into(),
+            object_format: "sha1".into(),
+            remotes: [("origin".parse().ok()?, RemoteUrls { fetch: url.clone(), push: url })]
+                .into(),
+            transfer: "/t".into(),
+        };
+        Some(Registration {
+            id: "b00000001".parse().ok()?,
+            name: "smoke".parse().ok()?,
+            project: "shop".into(),
+            project_root: "/r".into(),
+            workspace: "/r".into(),
+            worktrees: vec![worktree],
+        })
+    }
+}

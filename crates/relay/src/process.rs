@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 use tokio::time::Instant;
 
@@ -34,22 +34,35 @@ pub struct Limit {
     pub idle: Duration,
     pub total: Duration,
     /// Bytes of memory each process may have for its data. A few kilobytes of objects can be made
-    /// to unfold into more than any computer has.
-    pub memory: u64,
+    /// to unfold into more than any computer has; only git meets such things.
+    pub memory: Option<u64>,
 }
 
 const GIB: u64 = 1024 * 1024 * 1024;
 
 impl Limit {
     /// For work on local files.
-    pub const LOCAL: Limit =
-        Limit { idle: Duration::from_secs(60), total: Duration::from_secs(60), memory: 2 * GIB };
+    pub const LOCAL: Limit = Limit {
+        idle: Duration::from_secs(60),
+        total: Duration::from_secs(60),
+        memory: Some(2 * GIB),
+    };
     /// For work over a network, where a slow line is no fault.
     pub const NETWORK: Limit = Limit {
         idle: Duration::from_secs(120),
         total: Duration::from_secs(30 * 60),
-        memory: 4 * GIB,
+        memory: Some(4 * GIB),
     };
+    /// For a program that asks a service something.
+    pub const SERVICE: Limit = Limit::of(Duration::from_secs(120));
+
+    /// For a program that works through what a box has written, such as `gh` and its filters.
+    pub const FILTERS: Limit = Limit { memory: Some(2 * GIB), ..Limit::SERVICE };
+
+    /// So long and no longer, whatever it prints.
+    pub const fn of(time: Duration) -> Self {
+        Limit { idle: time, total: time, memory: None }
+    }
 }
 
 /// What a program left behind.
@@ -85,12 +98,20 @@ impl Tool {
     /// Searches PATH, skipping relative entries and folders that others can write: a box must not
     /// be able to put its own `git` in the way.
     pub fn find(name: &str, path: &OsStr) -> Result<Self, ProcessError> {
-        let found = trusted_dirs(path).map(|dir| dir.join(name)).find(|file| is_program(file));
+        Self::find_in(name, trusted_dirs(path))
+    }
+
+    /// The first of the folders that has it.
+    pub fn find_in(
+        name: &str,
+        mut dirs: impl Iterator<Item = PathBuf>,
+    ) -> Result<Self, ProcessError> {
+        let found = dirs.find_map(|dir| Some(dir.join(name)).filter(|file| is_program(file)));
         let file = found.ok_or_else(|| ProcessError::Missing(name.to_owned()))?;
         Ok(Self { path: file.canonicalize().unwrap_or(file) })
     }
 
-    /// Runs it to its end.
+    /// Runs it to its end, without input.
     pub async fn run(
         &self,
         cwd: &Path,
@@ -98,17 +119,41 @@ impl Tool {
         env: &[(OsString, OsString)],
         limit: Limit,
     ) -> Result<Output, ProcessError> {
+        self.feed(cwd, args, None, env, limit).await
+    }
+
+    /// Runs it to its end with this as its input.
+    pub async fn feed(
+        &self,
+        cwd: &Path,
+        args: &[OsString],
+        stdin: Option<&[u8]>,
+        env: &[(OsString, OsString)],
+        limit: Limit,
+    ) -> Result<Output, ProcessError> {
         let mut command = Command::new(&self.path);
         command.args(args).current_dir(cwd).env_clear().envs(env.iter().map(|(k, v)| (k, v)));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdin(if stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.process_group(0).kill_on_drop(true);
-        bounded::memory(&mut command, limit.memory);
+        if let Some(bytes) = limit.memory {
+            bounded::memory(&mut command, bytes);
+        }
         let spawned = command.spawn();
         let mut child =
             spawned.map_err(|source| ProcessError::Spawn { program: self.path.clone(), source })?;
         let group = Group(child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw));
         let mut out = Capture::new(child.stdout.take());
         let mut err = Capture::new(child.stderr.take());
+        let pipe = child.stdin.take();
+        let feeding = async move {
+            if let (Some(mut pipe), Some(bytes)) = (pipe, stdin) {
+                // It need not read what it is given.
+                let _ = pipe.write_all(bytes).await;
+            }
+        };
+        let mut feeding = std::pin::pin!(feeding);
+        let mut fed = false;
 
         let started = Instant::now();
         let mut late = None;
@@ -118,6 +163,7 @@ impl Tool {
             tokio::select! {
                 () = out.read(), if !out.ended => {}
                 () = err.read(), if !err.ended => {}
+                () = &mut feeding, if !fed => fed = true,
                 () = tokio::time::sleep_until(until) => {
                     late = Some(if until == quiet_until { limit.idle } else { limit.total });
                 }
@@ -210,7 +256,7 @@ pub fn base_env(
     env
 }
 
-fn trusted_dirs(path: &OsStr) -> impl Iterator<Item = PathBuf> + use<> {
+pub(crate) fn trusted_dirs(path: &OsStr) -> impl Iterator<Item = PathBuf> + use<> {
     let dirs: Vec<PathBuf> = std::env::split_paths(path).collect();
     dirs.into_iter().filter(|dir| {
         let shared = |m: std::fs::Metadata| m.mode() & 0o002 != 0;
@@ -249,7 +295,8 @@ impl Drop for Group {
 }
 
 /// The one place that needs `unsafe`: a bound on memory must be there before the program's first
-/// instruction, so it is set between fork and exec.
+/// instruction, or what it starts at once escapes it. So it is set between fork and exec, which costs
+/// a fork: programs that do not need it are started the quick way.
 mod bounded {
     use nix::sys::resource::{Resource, setrlimit};
     use tokio::process::Command;

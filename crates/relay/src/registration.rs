@@ -11,6 +11,10 @@ pub struct Registration {
     pub name: BoxName,
     /// The project's folder name.
     pub project: String,
+    /// The project's folder.
+    pub project_root: PathBuf,
+    /// The folder the box was made from: relative host paths are meant from here.
+    pub workspace: PathBuf,
     pub worktrees: Vec<Worktree>,
 }
 
@@ -21,6 +25,8 @@ pub struct Worktree {
     pub container_path: String,
     /// The branch the host gave the box; an in-box `git switch` changes nothing here.
     pub branch: BranchName,
+    /// The branch its pushes go to at a remote, when the person chose another one.
+    pub publish: Option<BranchName>,
     /// Where the box started; none in a repository without commits.
     pub base: Option<ObjectId>,
     /// The user's work tree, and the object store all its work trees share.
@@ -37,6 +43,13 @@ pub struct Worktree {
 pub struct RemoteUrls {
     pub fetch: String,
     pub push: String,
+}
+
+impl Worktree {
+    /// The branch a push writes at the remote.
+    pub fn published(&self) -> &BranchName {
+        self.publish.as_ref().unwrap_or(&self.branch)
+    }
 }
 
 impl RemoteUrls {

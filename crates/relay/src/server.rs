@@ -1,22 +1,27 @@
-//! One listener per box: HTTP over a Unix socket, bounded in every direction.
+//! One door per box: HTTP over its own Unix socket, or over streams of its bridge, bounded in every
+//! direction. Whichever way a request comes, it meets the same checks.
 
-use crate::decide::{Plan, Refusal, decide};
-use crate::git;
+use crate::call::{Call, Origin, Stop};
+use crate::decide::{self, Plan, Refusal, decide};
 use crate::limits::Bucket;
-use crate::ports::{BoxPort, Entry, Trail};
-use crate::process::Tool;
+use crate::ports::{BoxPort, Credentials, Entry, EventLog, Policies, Policy, Trail};
+use crate::process::{ProcessError, Tool};
+use crate::programs::{self, Readiness};
 use crate::registration::{Registration, Worktree};
 use crate::token::{Token, TokenHash, bearer};
-use crate::transfer::Transfer;
-use approvals::Broker;
+use crate::transfer::{Transfer, TransferError};
+use crate::{bridge, checkpoint, files, gh, git, http, integration, link};
+use approvals::{Broker, Together};
 use bytes::Bytes;
+use connectors::git::BranchName;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use protocol::BoxId;
-use protocol::rpc::{Envelope, EventPost, HttpError, MAX_BODY};
+use protocol::bridge::Service;
+use protocol::rpc::{Envelope, EventPost, HttpError, MAX_BODY, MAX_EVENT};
 use protocol::text::visible;
 use serde::Deserialize;
 use serde_json::json;
@@ -26,10 +31,11 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::io::Interest;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -37,9 +43,14 @@ use tokio_util::task::TaskTracker;
 
 const MAX_CONNECTIONS: usize = 32;
 const MAX_HEADERS: usize = 16 * 1024;
-/// Calls of one box that may be under way at once, open questions among them. Git runs for one of
-/// them at a time.
-const MAX_OPERATIONS: usize = 8;
+/// Host programs that may run for one box at once, git left aside.
+const MAX_PROCESSES: usize = 4;
+/// Copies of one box that may be staged at once.
+const MAX_COPIES: usize = 2;
+/// How a box is may be told at some length.
+const MAX_STATUS: usize = 256 * 1024;
+/// Brackets within brackets in a body.
+const MAX_DEPTH: usize = 16;
 /// For answers under way when a box is closed.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -49,22 +60,54 @@ pub struct Deps {
     pub broker: Broker,
     pub port: Arc<dyn BoxPort>,
     pub trail: Arc<dyn Trail>,
-    pub git: Tool,
+    pub events: Arc<dyn EventLog>,
+    pub policies: Arc<dyn Policies>,
+    pub credentials: Arc<dyn Credentials>,
+    /// Where host programs are looked for.
+    pub search_path: OsString,
     /// The environment host programs get; see [`crate::process::base_env`].
     pub env: Vec<(OsString, OsString)>,
+    /// The host's own environment, of which a program gets what is in its namespace.
+    pub inherited: Vec<(OsString, OsString)>,
+    /// AgentBox's own folder: no copy reads or writes there.
+    pub home: PathBuf,
+    /// A folder for what lives only as long as a call.
+    pub scratch: PathBuf,
     /// Only for the text a box reads when nobody answered.
     pub question_timeout: Duration,
+    pub rates: Rates,
+}
+
+/// How often one box may knock: per minute, and at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Rates {
+    pub calls: (u32, u32),
+    pub events: (u32, u32),
+    pub failed_logins: (u32, u32),
+    /// Refusals that are written down one by one.
+    pub refusals: (u32, u32),
+}
+
+impl Default for Rates {
+    fn default() -> Self {
+        Self { calls: (240, 60), events: (600, 60), failed_logins: (20, 20), refusals: (60, 120) }
+    }
 }
 
 /// All boxes' listeners.
 pub struct Relay {
-    shared: Arc<Shared>,
-    boxes: Mutex<HashMap<BoxId, Arc<BoxState>>>,
+    pub(crate) shared: Arc<Shared>,
     tasks: TaskTracker,
 }
 
+type Boxes = HashMap<BoxId, Arc<BoxState>>;
+
 pub(crate) struct Shared {
     pub deps: Deps,
+    pub readiness: Readiness,
+    pub quota: checkpoint::Quota,
+    pub http: http::Client,
+    boxes: Mutex<Boxes>,
     /// Everything under way, so that an orderly end can wait for it.
     pub tasks: TaskTracker,
 }
@@ -77,8 +120,17 @@ pub(crate) struct BoxState {
     calls: Bucket,
     events: Bucket,
     strangers: Bucket,
-    operations: Semaphore,
-    closed: CancellationToken,
+    refusals: Bucket,
+    unwritten: AtomicU64,
+    pub processes: Semaphore,
+    /// What may ask a person and is under way.
+    pub together: Together<Envelope>,
+    /// What only one family of methods needs to remember about the box.
+    pub links: Bucket,
+    pub offer: link::Offer,
+    pub copies: Arc<Semaphore>,
+    pub closed: CancellationToken,
+    places: Arc<Semaphore>,
 }
 
 /// While a box is given a new token it may still present the old one.
@@ -97,43 +149,121 @@ impl Tokens {
 impl Relay {
     pub fn new(deps: Deps) -> Self {
         let tasks = TaskTracker::new();
-        let shared = Arc::new(Shared { deps, tasks: tasks.clone() });
-        Self { shared, boxes: Mutex::default(), tasks }
+        let (readiness, boxes) = (Readiness::default(), Mutex::default());
+        let shared = Arc::new(Shared {
+            deps,
+            readiness,
+            quota: checkpoint::Quota::default(),
+            http: http::Client::default(),
+            boxes,
+            tasks: tasks.clone(),
+        });
+        Self { shared, tasks }
     }
 
-    /// Listens for a box at `<dir>/relay.sock`. A stale socket of an earlier host is replaced.
-    pub fn open(&self, registration: Registration, token: TokenHash, dir: &Path) -> io::Result<()> {
+    /// Knows a box from now on. It comes in by [`Relay::listen`] or [`Relay::attach`].
+    pub fn open(&self, registration: Registration, token: TokenHash) {
         let id = registration.id.clone();
         // An approved push of before may still run: the repositories keep their locks.
         let locks = self.close(&id).filter(|locks| locks.len() == registration.worktrees.len());
         let fresh =
             || Arc::new(registration.worktrees.iter().map(|_| AsyncMutex::default()).collect());
-        let listener = bind(&dir.join("relay.sock"))?;
+        let rates = self.shared.deps.rates;
+        let bucket = |(per_minute, burst)| Bucket::new(per_minute, burst);
         let state = Arc::new(BoxState {
             locks: locks.unwrap_or_else(fresh),
             registration,
             token: RwLock::new(Tokens { current: token, next: None }),
-            calls: Bucket::new(240, 60),
-            events: Bucket::new(600, 60),
-            strangers: Bucket::new(20, 20),
-            operations: Semaphore::new(MAX_OPERATIONS),
+            calls: bucket(rates.calls),
+            events: bucket(rates.events),
+            strangers: bucket(rates.failed_logins),
+            refusals: bucket(rates.refusals),
+            unwritten: AtomicU64::new(0),
+            processes: Semaphore::new(MAX_PROCESSES),
+            together: Together::default(),
+            links: Bucket::new(6, 6),
+            offer: link::Offer::default(),
+            copies: Arc::new(Semaphore::new(MAX_COPIES)),
             closed: CancellationToken::new(),
+            places: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
         });
-        self.lock().insert(id, state.clone());
+        self.shared.lock().insert(id, state);
+    }
+
+    /// Listens for a box at `<dir>/relay.sock`. A stale socket of an earlier host is replaced.
+    pub fn listen(&self, id: &BoxId, dir: &Path) -> io::Result<()> {
+        let state = self.state(id)?;
+        let listener = bind(&dir.join("relay.sock"))?;
         self.tasks.spawn(accept(self.shared.clone(), state, listener));
         Ok(())
     }
 
+    /// Serves a box over its bridge until that ends or the box is closed.
+    pub async fn attach<S>(&self, id: &BoxId, io: S) -> io::Result<()>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let state = self.state(id)?;
+        let (shared, closed) = (self.shared.clone(), state.closed.clone());
+        let serve = move |service: Service, stream: bridge::BridgeStream| match service {
+            Service::Relay => {
+                let Ok(place) = state.places.clone().try_acquire_owned() else {
+                    shared.tasks.spawn(turn_away(stream));
+                    return;
+                };
+                let (shared, state) = (shared.clone(), state.clone());
+                shared.tasks.clone().spawn(async move {
+                    let (stream, hung_up) = bridge::watched(stream);
+                    serve(shared, state, stream, hung_up.cancelled()).await;
+                    drop(place);
+                });
+            }
+        };
+        bridge::run(io, serve, closed).await
+    }
+
+    fn state(&self, id: &BoxId) -> io::Result<Arc<BoxState>> {
+        let state = self.shared.lock().get(id).cloned();
+        state.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such box"))
+    }
+
+    /// Does for a box what it could ask for itself. The person typed it, so nobody is asked.
+    pub async fn act(
+        &self,
+        id: &BoxId,
+        method: &str,
+        params: &RawValue,
+    ) -> io::Result<Result<Envelope, String>> {
+        let state = self.state(id)?;
+        let policy = Arc::new(self.shared.policy(&state));
+        let request = decide::Request {
+            reg: &state.registration,
+            policy: &policy,
+            method,
+            params: Some(params),
+        };
+        let plan = match decide(&request) {
+            Ok(plan) => plan,
+            Err(Refusal::Unknown) => return Ok(Err(format!("there is no method {method}"))),
+            Err(Refusal::Bad(text)) => return Ok(Err(text)),
+            Err(Refusal::Rule(envelope)) => return Ok(Ok(*envelope)),
+        };
+        let shared = self.shared.clone();
+        let method = method.to_owned();
+        let call = Call { shared, state, method, origin: Origin::Person, policy };
+        Ok(Ok(execute(call, plan).await))
+    }
+
     /// A box is about to be given a new token; until [`Relay::settle`] the old one is good too.
     pub fn expect(&self, id: &BoxId, token: TokenHash) {
-        if let Some(state) = self.lock().get(id) {
+        if let Some(state) = self.shared.lock().get(id) {
             state.tokens().next = Some(token);
         }
     }
 
     /// The box has its new token: only that one is good from now on.
     pub fn settle(&self, id: &BoxId) {
-        if let Some(state) = self.lock().get(id) {
+        if let Some(state) = self.shared.lock().get(id) {
             let mut tokens = state.tokens();
             if let Some(next) = tokens.next.take() {
                 tokens.current = next;
@@ -143,14 +273,14 @@ impl Relay {
 
     /// Stops listening for a box; what it asked is withdrawn.
     pub fn close(&self, id: &BoxId) -> Option<Arc<Vec<AsyncMutex<()>>>> {
-        let state = self.lock().remove(id)?;
+        let state = self.shared.lock().remove(id)?;
         state.closed.cancel();
         Some(state.locks.clone())
     }
 
     /// Brings a box's branches to the user's repository. False when nothing could be written there.
     pub async fn land(&self, id: &BoxId) -> Result<bool, String> {
-        let state = self.lock().get(id).cloned();
+        let state = self.shared.lock().get(id).cloned();
         let Some(state) = state else { return Ok(false) };
         let mut all = true;
         for at in 0..state.registration.worktrees.len() {
@@ -161,15 +291,11 @@ impl Relay {
 
     /// Ends every listener and waits for what a person has already allowed.
     pub async fn shutdown(&self) {
-        for (_, state) in self.lock().drain() {
+        for (_, state) in self.shared.lock().drain() {
             state.closed.cancel();
         }
         self.tasks.close();
         self.tasks.wait().await;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<BoxId, Arc<BoxState>>> {
-        self.boxes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -180,8 +306,63 @@ impl BoxState {
 }
 
 impl Shared {
-    pub fn transfer<'a>(&'a self, worktree: &'a Worktree) -> Transfer<'a> {
-        Transfer { tool: &self.deps.git, env: &self.deps.env, worktree }
+    fn lock(&self) -> MutexGuard<'_, Boxes> {
+        self.boxes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn transfer<'a>(&'a self, worktree: &'a Worktree) -> Result<Transfer<'a>, TransferError> {
+        Ok(Transfer { tool: self.tool("git")?, env: &self.deps.env, worktree })
+    }
+
+    /// Branches that other boxes have in the same repository.
+    pub fn branches_of_others(&self, id: &BoxId, worktree: &Worktree) -> Vec<BranchName> {
+        let boxes = self.lock();
+        let others = boxes.values().filter(|state| state.registration.id != *id);
+        let worktrees = others.flat_map(|state| &state.registration.worktrees);
+        let same = worktrees.filter(|other| other.host_objects == worktree.host_objects);
+        same.map(|other| other.branch.clone()).collect()
+    }
+
+    /// A host program, never one of a box's.
+    pub fn tool(&self, name: &str) -> Result<Tool, ProcessError> {
+        programs::find(name, &self.deps.search_path, &self.projects())
+    }
+
+    /// Folders a box's files come into.
+    fn projects(&self) -> Vec<PathBuf> {
+        let folders = |s: &Arc<BoxState>| {
+            let reg = &s.registration;
+            let repos = reg.worktrees.iter().map(|w| w.host_repo.clone());
+            repos.chain([reg.project_root.clone(), reg.workspace.clone()]).collect::<Vec<_>>()
+        };
+        self.lock().values().flat_map(folders).collect()
+    }
+
+    /// The environment of one host program; see [`Call::env`].
+    pub fn env(&self, prefixes: &[&str]) -> Vec<(OsString, OsString)> {
+        let mut env = self.deps.env.clone();
+        // What a program starts by name must not be a project's either.
+        let projects = self.projects();
+        for (_, value) in env.iter_mut().filter(|(key, _)| key == "PATH") {
+            *value = programs::outside(value, &projects);
+        }
+        let own = |key: &OsString| {
+            key.to_str().is_some_and(|key| prefixes.iter().any(|p| key.starts_with(p)))
+        };
+        env.extend(self.deps.inherited.iter().filter(|(key, _)| own(key)).cloned());
+        env
+    }
+
+    /// Branches that boxes have, or push to, in a repository of the user's.
+    pub fn branches_at(&self, host_repo: &Path) -> Vec<BranchName> {
+        let boxes = self.lock();
+        let worktrees = boxes.values().flat_map(|state| &state.registration.worktrees);
+        let here = worktrees.filter(|worktree| worktree.host_repo == host_repo);
+        here.flat_map(|w| [w.branch.clone(), w.published().clone()]).collect()
+    }
+
+    pub fn policy(&self, state: &BoxState) -> Policy {
+        self.deps.policies.policy(&state.registration.project_root)
     }
 }
 
@@ -195,8 +376,18 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
+const FULL: &[u8] =
+    b"HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+async fn turn_away(mut stream: bridge::BridgeStream) {
+    let said = async {
+        stream.write_all(FULL).await?;
+        stream.shutdown().await
+    };
+    let _ = tokio::time::timeout(LAST_WORDS, said).await;
+}
+
 async fn accept(shared: Arc<Shared>, state: Arc<BoxState>, listener: UnixListener) {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let stream = tokio::select! {
             () = state.closed.cancelled() => return,
@@ -210,23 +401,29 @@ async fn accept(shared: Arc<Shared>, state: Arc<BoxState>, listener: UnixListene
                 }
             },
         };
-        let Ok(place) = places.clone().try_acquire_owned() else {
-            let _ = stream.try_write(
-                b"HTTP/1.1 429 Too Many Requests\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
-            );
+        let Ok(place) = state.places.clone().try_acquire_owned() else {
+            let _ = stream.try_write(FULL);
             continue;
         };
         let (shared, state) = (shared.clone(), state.clone());
         shared.tasks.clone().spawn(async move {
-            serve(shared, state, stream).await;
+            if let Ok((stream, caller)) = with_ear(stream) {
+                serve(shared, state, stream, hung_up(&caller)).await;
+            }
             drop(place);
         });
     }
 }
 
-async fn serve(shared: Arc<Shared>, state: Arc<BoxState>, stream: UnixStream) {
+async fn serve<S>(
+    shared: Arc<Shared>,
+    state: Arc<BoxState>,
+    stream: S,
+    hung_up: impl Future<Output = ()>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let closed = state.closed.clone();
-    let Ok((stream, caller)) = with_ear(stream) else { return };
     let service = hyper::service::service_fn(move |request| {
         let (shared, state) = (shared.clone(), state.clone());
         async move { Ok::<_, Infallible>(answer(&shared, &state, request).await) }
@@ -241,7 +438,7 @@ async fn serve(shared: Arc<Shared>, state: Arc<BoxState>, stream: UnixStream) {
     // A connection that ends early drops the call in it, and with it the question it raised.
     tokio::select! {
         _ = &mut connection => {}
-        () = hung_up(&caller) => {}
+        () = hung_up => {}
         () = closed.cancelled() => {
             // What is being answered now may still get out; nothing new is read.
             connection.as_mut().graceful_shutdown();
@@ -351,7 +548,7 @@ async fn read(headers: &HeaderMap, body: Incoming) -> Result<Bytes, Reply> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Call<'a> {
+struct Body<'a> {
     method: Option<String>,
     #[serde(borrow)]
     params: Option<&'a RawValue>,
@@ -361,32 +558,83 @@ async fn call(shared: &Arc<Shared>, state: &Arc<BoxState>, body: &[u8]) -> Reply
     if !state.calls.take() {
         return fail(StatusCode::TOO_MANY_REQUESTS, "too many requests from this box");
     }
-    let Ok(call) = serde_json::from_slice::<Call<'_>>(body) else {
+    if is_deep(body) {
+        return fail(StatusCode::BAD_REQUEST, "json nested too deeply");
+    }
+    let Ok(body) = serde_json::from_slice::<Body<'_>>(body) else {
         return fail(StatusCode::BAD_REQUEST, "invalid json");
     };
-    let Some(method) = call.method else {
+    let Some(method) = body.method else {
         return fail(StatusCode::BAD_REQUEST, "missing method");
     };
-    let envelope = match decide(&state.registration, &method, call.params) {
-        Ok(plan) => execute(shared, state, plan).await,
+    let policy = Arc::new(shared.policy(state));
+    let request = decide::Request {
+        reg: &state.registration,
+        policy: &policy,
+        method: &method,
+        params: body.params,
+    };
+    let plan = match decide(&request) {
+        Ok(plan) => plan,
         Err(refusal) => {
+            if refusal == Refusal::Unknown {
+                tell_unknown(shared, state, &method);
+            }
             let (reply, why) = refused(&method, refusal);
             note_refusal(shared, state, &method, &why).await;
             return reply;
         }
     };
+    let key = plan.joins().then(|| same(&method, body.params));
+    let (shared, state) = (shared.clone(), state.clone());
+    let call = Call { shared, state, method, origin: Origin::Box, policy };
+    let envelope = match key {
+        // The same request while it is under way is one question and is done once.
+        Some(key) => {
+            let state = call.state.clone();
+            state.together.run(key, move || execute(call, plan)).await
+        }
+        None => execute(call, plan).await,
+    };
     json_reply(StatusCode::OK, &envelope)
 }
 
-async fn execute(shared: &Arc<Shared>, state: &Arc<BoxState>, plan: Plan) -> Envelope {
-    let Ok(_place) = state.operations.try_acquire() else {
-        let text = "too many operations of this box are under way; wait and retry";
-        return Envelope::fail(protocol::exit::DENIED, text);
-    };
-    match plan {
-        Plan::Push(at, push) => git::push(shared, state, at, push).await,
-        Plan::Fetch(at, fetch) => git::fetch(shared, state, at, fetch).await,
+/// More brackets within brackets than any request has. Those in texts do not count.
+fn is_deep(json: &[u8]) -> bool {
+    let (mut depth, mut in_text, mut escaped) = (0usize, false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => depth += 1,
+            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return true;
+        }
     }
+    false
+}
+
+/// What makes two requests the same: spaces and the order of keys do not matter.
+fn same(method: &str, params: Option<&RawValue>) -> String {
+    let params: serde_json::Value =
+        params.and_then(|p| serde_json::from_str(p.get()).ok()).unwrap_or_default();
+    format!("{method} {params}")
+}
+
+async fn execute(call: Call, plan: Plan) -> Envelope {
+    let done = match plan {
+        Plan::Git(plan) => git::execute(&call, plan).await,
+        Plan::Gh(plan) => gh::execute(&call, plan).await,
+        Plan::Integration(plan) => integration::execute(&call, plan).await,
+        Plan::Files(plan) => files::execute(&call, plan).await,
+        Plan::Link(plan) => link::execute(&call, plan),
+        Plan::Checkpoint(plan) => checkpoint::execute(&call, plan).await,
+    };
+    done.unwrap_or_else(|Stop(envelope)| envelope)
 }
 
 fn refused(method: &str, refusal: Refusal) -> (Reply, String) {
@@ -395,6 +643,7 @@ fn refused(method: &str, refusal: Refusal) -> (Reply, String) {
             let why = format!("unknown method {}", visible(method));
             (fail(StatusCode::NOT_IMPLEMENTED, &why), why)
         }
+        Refusal::Bad(why) => (fail(StatusCode::BAD_REQUEST, &why), why),
         Refusal::Rule(envelope) => {
             let why = format!("{} (exit {})", envelope.stderr.trim_end(), envelope.exit_code);
             (json_reply(StatusCode::OK, &*envelope), why)
@@ -403,30 +652,87 @@ fn refused(method: &str, refusal: Refusal) -> (Reply, String) {
 }
 
 async fn note_refusal(shared: &Shared, state: &BoxState, method: &str, why: &str) {
-    // A box must not be able to fill the trail with its own text.
+    // A box must not be able to fill the trail: beyond so many a minute they are counted, and the
+    // count goes with the next one.
+    if !state.refusals.take() {
+        state.unwritten.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    let unwritten = state.unwritten.swap(0, Ordering::Relaxed);
     let short = |text: &str| text.chars().take(400).collect::<String>();
     let entry = Entry {
         box_id: Some(state.registration.id.clone()),
         kind: "refused",
         summary: format!("Refused: {}", short(why)),
-        data: json!({ "method": short(&visible(method)) }),
+        data: json!({ "method": short(&visible(method)), "unwrittenBefore": unwritten }),
     };
     if let Err(e) = shared.deps.trail.record(entry).await {
         tracing::error!("{e}");
     }
 }
 
+/// An unknown method may be a newer box's: whoever looks at the events finds it.
+fn tell_unknown(shared: &Shared, state: &BoxState, method: &str) {
+    let payload = json!({ "method": method.chars().take(200).collect::<String>() });
+    let payload = serde_json::value::to_raw_value(&payload).ok();
+    let event = EventPost { kind: "rpc-unknown".into(), ts: None, payload };
+    shared.deps.events.keep(&state.registration.id, event);
+}
+
 fn event(shared: &Shared, state: &BoxState, body: &[u8]) -> Reply {
     if !state.events.take() {
         return fail(StatusCode::TOO_MANY_REQUESTS, "too many events from this box");
     }
-    match serde_json::from_slice::<EventPost>(body) {
-        Ok(EventPost::RefChange {}) => {
-            shared.deps.port.ref_changed(&state.registration.id);
-            json_reply(StatusCode::ACCEPTED, &json!({ "ok": true }))
-        }
-        Err(_) => fail(StatusCode::BAD_REQUEST, "unknown event"),
+    if is_deep(body) {
+        return fail(StatusCode::BAD_REQUEST, "json nested too deeply");
     }
+    let Ok(event) = serde_json::from_slice::<EventPost>(body) else {
+        return fail(StatusCode::BAD_REQUEST, "unknown event");
+    };
+    let id = &state.registration.id;
+    let accepted = |body| json_reply(StatusCode::ACCEPTED, &body);
+    match event.kind.as_str() {
+        EventPost::REF_CHANGE => {
+            shared.deps.port.ref_changed(id);
+            accepted(json!({ "ok": true }))
+        }
+        EventPost::BOX_STATUS => match event.payload {
+            Some(status) if is_status_of(id, &status) && body.len() <= MAX_STATUS => {
+                shared.deps.events.status(id, status.into());
+                accepted(json!({ "ok": true }))
+            }
+            _ => fail(StatusCode::BAD_REQUEST, "not a status of this box"),
+        },
+        // A box's word about a credential is worth nothing to other boxes.
+        "credentials-updated" => {
+            fail(StatusCode::BAD_REQUEST, "credentials are not taken from boxes")
+        }
+        kind if !is_kind(kind) => fail(StatusCode::BAD_REQUEST, "not the name of an event"),
+        _ if body.len() > MAX_EVENT => {
+            fail(StatusCode::PAYLOAD_TOO_LARGE, "the event is larger than 64 KiB")
+        }
+        _ => accepted(json!({ "id": shared.deps.events.keep(id, event) })),
+    }
+}
+
+/// What a status must say; the rest is for whoever shows it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StatusHead<'a> {
+    schema: u32,
+    #[serde(borrow)]
+    box_id: std::borrow::Cow<'a, str>,
+}
+
+fn is_status_of(id: &BoxId, status: &RawValue) -> bool {
+    serde_json::from_str::<StatusHead<'_>>(status.get())
+        .is_ok_and(|head| head.schema == 1 && head.box_id == id.as_str())
+}
+
+fn is_kind(kind: &str) -> bool {
+    let word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.';
+    let named = kind.starts_with(|c: char| c.is_ascii_lowercase());
+    named && kind.len() <= 64 && kind.bytes().all(word)
 }
 
 fn fail(status: StatusCode, error: &str) -> Reply {

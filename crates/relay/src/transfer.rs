@@ -4,13 +4,21 @@
 //! settings, remotes from the registration. The host's object store is its alternate. A box's
 //! commits come in as bundles, checked by git's fsck; nothing is ever checked out.
 //!
-//! Refs in it: `refs/box/heads/*` what the box has, `refs/agentbox/*` what a person approved,
-//! `refs/remotes/<remote>/*` what was last seen at a remote, `refs/delivered/<remote>/*` what the
-//! box was last told, `refs/landed/*` what was last written to the user's repository.
+//! Refs in it: `refs/box/heads/*` and `refs/box/tags/*` what the box has, `refs/agentbox/*` and
+//! `refs/agentbox-tags/*` what a person approved, `refs/remotes/<remote>/*` what was last seen at a
+//! remote, `refs/delivered/<remote>/*` what the box was last told, `refs/landed/*` what was last
+//! written to the user's repository.
+
+mod host;
+mod lfs;
+mod tags;
+
+pub use host::{Landing, write_args};
+pub use tags::{Tag, clashes};
 
 use crate::process::{Limit, Output, ProcessError, Tool};
 use crate::registration::Worktree;
-use connectors::git::{BranchName, ObjectId, RemoteName};
+use connectors::git::{BadName, BranchName, ObjectId, Push, RefName, RemoteName};
 use protocol::ctl::RefAt;
 use protocol::question::Commit;
 use protocol::text::{shortened, visible};
@@ -36,11 +44,17 @@ pub enum TransferError {
     Git { what: &'static str, detail: String },
     #[error("cannot write {path}: {source}")]
     Write { path: String, source: std::io::Error },
+    #[error("the box has no commit on {0} yet.")]
+    NoCommit(BranchName),
+    #[error("{0}. Rename the tag.")]
+    BadTag(BadName),
+    #[error(transparent)]
+    Port(#[from] crate::PortError),
 }
 
 /// A transfer repository and the git that works in it.
 pub struct Transfer<'a> {
-    pub tool: &'a Tool,
+    pub tool: Tool,
     pub env: &'a [(OsString, OsString)],
     pub worktree: &'a Worktree,
 }
@@ -65,6 +79,31 @@ pub struct Preview {
     pub rewrites: bool,
 }
 
+impl Preview {
+    /// The remote branch is not there yet, or elsewhere.
+    pub fn moves_branch(&self) -> bool {
+        self.old.as_ref() != Some(&self.new)
+    }
+
+    fn note_ci(&mut self, path: &str) {
+        let shown = shortened(path, SHOWN_PATH);
+        if !steers_ci(path) || self.ci.contains(&shown) {
+            return;
+        }
+        if self.ci.len() == SHOWN_CI {
+            self.more_ci += 1;
+        } else {
+            self.ci.push(shown);
+        }
+    }
+}
+
+/// Where a push of `new` and `tags` starts from.
+pub fn tips<'a>(new: &'a ObjectId, tags: &'a [Tag]) -> Vec<&'a str> {
+    let tagged = tags.iter().filter_map(|tag| tag.commit.as_ref());
+    std::iter::once(new).chain(tagged).map(ObjectId::as_str).collect()
+}
+
 type Done<T> = Result<T, TransferError>;
 
 impl Transfer<'_> {
@@ -73,7 +112,7 @@ impl Transfer<'_> {
     pub async fn ensure(&self) -> Done<()> {
         let dir = &self.worktree.transfer;
         if dir.join("agentbox-ready").exists() {
-            return Ok(());
+            return self.follow_registration().await;
         }
         let write = |path: &Path, text: String| {
             std::fs::write(path, text)
@@ -95,6 +134,38 @@ impl Transfer<'_> {
         write(&dir.join("agentbox-ready"), String::new())
     }
 
+    /// The person may have given the box other remotes since: what is pushed to is always what a
+    /// question shows, and what was seen elsewhere is forgotten.
+    async fn follow_registration(&self) -> Done<()> {
+        let path = self.worktree.transfer.join("config");
+        let config = self.config();
+        if std::fs::read_to_string(&path).is_ok_and(|there| there == config) {
+            return Ok(());
+        }
+        self.clear("refs/remotes/").await?;
+        std::fs::write(&path, config)
+            .map_err(|source| TransferError::Write { path: path.display().to_string(), source })?;
+        for remote in self.worktree.remotes.keys() {
+            self.learn_from_host(remote).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes every ref below.
+    async fn clear(&self, prefix: &str) -> Done<()> {
+        let args = ["for-each-ref", "--format=option no-deref%0adelete %(refname)", prefix];
+        let deletes = self.must("for-each-ref", &args, Limit::LOCAL).await?.out();
+        self.update_refs(&deletes).await
+    }
+
+    /// One command of `update-ref --stdin` per line.
+    async fn update_refs(&self, commands: &str) -> Done<()> {
+        if commands.is_empty() {
+            return Ok(());
+        }
+        self.feed("update-ref", &["update-ref", "--stdin"], commands).await.map(drop)
+    }
+
     /// The settings of the repository, whole: nothing in it was ever written by git on a box's
     /// behalf.
     fn config(&self) -> String {
@@ -111,6 +182,9 @@ impl Transfer<'_> {
             text.push_str(&format!(
                 "[remote \"{name}\"]\n\turl = {fetch}\n\tpushurl = {push}\n\tfetch = +refs/heads/*:refs/remotes/{name}/*\n"
             ));
+            if urls.push != urls.fetch {
+                text.push_str(&format!("[remote \"{name}/push\"]\n\turl = {push}\n"));
+            }
         }
         text
     }
@@ -123,7 +197,20 @@ impl Transfer<'_> {
         args.push(format!("+refs/remotes/{remote}/*:refs/remotes/{remote}/*").into());
         args.push(format!("+refs/remotes/{remote}/*:refs/delivered/{remote}/*").into());
         let output = self.run(&args, Limit::LOCAL).await?;
-        self.check("fetch", output).map(drop)
+        self.check("fetch", output)?;
+        self.learn_default(remote).await
+    }
+
+    /// The remote's default branch stays a name, so that it moves with every fetch.
+    async fn learn_default(&self, remote: &RemoteName) -> Done<()> {
+        let head = format!("refs/remotes/{remote}/HEAD");
+        let ask = ["symbolic-ref", "--quiet", &head].map(OsString::from);
+        let target = self.in_host(&ask).await?.out().trim().to_owned();
+        let below = format!("refs/remotes/{remote}/");
+        if target.parse::<RefName>().is_ok() && target.starts_with(&below) {
+            self.must("symbolic-ref", &["symbolic-ref", &head, &target], Limit::LOCAL).await?;
+        }
+        Ok(())
     }
 
     /// Object ids the box certainly has.
@@ -144,8 +231,12 @@ impl Transfer<'_> {
         let mut args: Vec<OsString> = fetch_args();
         args.push(bundle.into());
         args.push(format!("+refs/heads/{branch}:{to}").into());
+        self.fetch_from_box(&args).await
+    }
+
+    async fn fetch_from_box(&self, args: &[OsString]) -> Done<()> {
         self.room()?;
-        let taken = self.check("fetch from the box", self.run(&args, Limit::LOCAL).await?);
+        let taken = self.check("fetch from the box", self.run(args, Limit::LOCAL).await?);
         if taken.is_err() {
             self.sweep();
         }
@@ -200,16 +291,17 @@ impl Transfer<'_> {
         self.resolve(&box_ref(branch)).await
     }
 
-    /// What pushing `branch` to `remote` would change.
+    /// What pushing `branch` and `tags` to `remote` would change.
     pub async fn preview(
         &self,
         branch: &BranchName,
         remote: &RemoteName,
         new: ObjectId,
+        tags: &[Tag],
     ) -> Done<Preview> {
         let old = self.resolve(&format!("refs/remotes/{remote}/{branch}")).await?;
         let beyond = format!("--remotes={remote}");
-        let range = [new.as_str(), "--not", &beyond];
+        let range = [&tips(&new, tags)[..], &["--not", &beyond]].concat();
         let count = [&["rev-list", "--count"][..], &range[..]].concat();
         let count = self.must("rev-list", &count, Limit::LOCAL).await?;
         let count = count.out().trim().parse().unwrap_or(0);
@@ -233,7 +325,29 @@ impl Transfer<'_> {
             rewrites,
         };
         self.measure(remote, &mut preview).await?;
+        self.measure_tags(remote, tags, &mut preview).await?;
         Ok(preview)
+    }
+
+    /// Tags may lead to commits beside the branch, and CI runs what is there.
+    async fn measure_tags(
+        &self,
+        remote: &RemoteName,
+        tags: &[Tag],
+        preview: &mut Preview,
+    ) -> Done<()> {
+        let commits: Vec<&str> =
+            tags.iter().filter_map(|t| t.commit.as_ref()).map(ObjectId::as_str).collect();
+        if commits.is_empty() {
+            return Ok(());
+        }
+        let log = ["log", "--format=", "--name-only", "-z", "-m", "--no-renames"];
+        let beyond = format!("--remotes={remote}");
+        let without = ["--not", preview.new.as_str(), &beyond];
+        let log = [&log[..], &commits[..], &without[..]].concat();
+        let log = self.must("log", &log, Limit::LOCAL).await?.out();
+        log.split('\0').map(str::trim_start).for_each(|path| preview.note_ci(path));
+        Ok(())
     }
 
     /// Counts files and lines between what the remote has and what it would get.
@@ -249,11 +363,7 @@ impl Transfer<'_> {
             preview.added = preview.added.saturating_add(number());
             preview.removed = preview.removed.saturating_add(number());
             preview.files = preview.files.saturating_add(1);
-            match fields.next().filter(|path| steers_ci(path)) {
-                Some(_) if preview.ci.len() == SHOWN_CI => preview.more_ci += 1,
-                Some(path) => preview.ci.push(shortened(path, SHOWN_PATH)),
-                None => {}
-            }
+            preview.note_ci(fields.next().unwrap_or_default());
         }
         Ok(())
     }
@@ -351,7 +461,10 @@ impl Transfer<'_> {
         not.extend(self.worktree.base.iter().map(ToString::to_string));
         let names: Vec<String> = refs.iter().map(|r| r.name.clone()).collect();
         let range: Vec<&str> = names.iter().chain(&not).map(String::as_str).collect();
-        let count = [&["rev-list", "--count"][..], &range[..]].concat();
+        // An annotated tag is an object of its own, even on a commit the box has.
+        let tagged = names.iter().any(|name| name.starts_with("refs/tags/"));
+        let what: &[&str] = if tagged { &["--count", "--objects"] } else { &["--count"] };
+        let count = [&["rev-list"], what, &range[..]].concat();
         let count = self.must("rev-list", &count, Limit::LOCAL).await?.out();
         if count.trim() == "0" {
             return Ok(false);
@@ -374,42 +487,12 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// Shows the box's branch in the user's repository, unless the user has it checked out or has
-    /// put work of their own on it.
-    pub async fn land(&self, branch: &BranchName) -> Done<bool> {
-        let Some(tip) = self.tip(branch).await? else { return Ok(false) };
-        let landed = format!("refs/landed/{branch}");
-        let last = self.resolve(&landed).await?;
-        let host = self.worktree.host_repo.as_os_str();
-        let local = format!("refs/heads/{branch}");
-        let find = ["rev-parse", "--quiet", "--verify", &local].map(OsString::from);
-        let current = self.in_host(&find).await?.out().trim().to_owned();
-        let untouched = current.is_empty() && self.worktree.base.as_ref() == Some(&tip);
-        if current == tip.as_str() || untouched {
-            return Ok(true);
-        }
-        // Only what was written here before may be rewritten; anything else must fast-forward.
-        let ours = current.is_empty() || last.is_some_and(|l| l.as_str() == current);
-        let force = if ours { "+" } else { "" };
-        let mut args: Vec<OsString> = fetch_args();
-        args.push(self.worktree.transfer.clone().into());
-        args.push(format!("{force}{}:{local}", box_ref(branch)).into());
-        let output = self.in_host(&args).await?;
-        if !output.ok() {
-            tracing::info!("{} not updated in {}: {}", branch, host.display(), output.err().trim());
-            return Ok(false);
-        }
-        let note = ["update-ref", &landed, tip.as_str()];
-        self.must("update-ref", &note, Limit::LOCAL).await?;
-        Ok(true)
-    }
-
     async fn is_ancestor(&self, old: &ObjectId, new: &ObjectId) -> Done<bool> {
         let args = ["merge-base", "--is-ancestor", old.as_str(), new.as_str()];
         Ok(self.git(&args, Limit::LOCAL).await?.ok())
     }
 
-    async fn resolve(&self, name: &str) -> Done<Option<ObjectId>> {
+    pub(crate) async fn resolve(&self, name: &str) -> Done<Option<ObjectId>> {
         let args = ["rev-parse", "--quiet", "--verify", name];
         Ok(self.git(&args, Limit::LOCAL).await?.out().trim().parse().ok())
     }
@@ -418,46 +501,56 @@ impl Transfer<'_> {
         self.check(what, self.git(args, limit).await?)
     }
 
+    /// The same with an input of one command per line.
+    async fn feed(&self, what: &'static str, args: &[&str], input: &str) -> Done<Output> {
+        let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+        let (dir, env) = (&self.worktree.transfer, self.own_env());
+        let input = Some(input.as_bytes());
+        self.check(what, self.tool.feed(dir, &args, input, &env, Limit::LOCAL).await?)
+    }
+
     async fn git(&self, args: &[&str], limit: Limit) -> Done<Output> {
         let args: Vec<OsString> = args.iter().map(OsString::from).collect();
         Ok(self.run(&args, limit).await?)
     }
 
     /// Runs git in the transfer repository.
-    async fn run(&self, args: &[OsString], limit: Limit) -> Result<Output, ProcessError> {
+    pub(crate) async fn run(
+        &self,
+        args: &[OsString],
+        limit: Limit,
+    ) -> Result<Output, ProcessError> {
+        self.tool.run(&self.worktree.transfer, args, &self.own_env(), limit).await
+    }
+
+    fn own_env(&self) -> Vec<(OsString, OsString)> {
         let dir = &self.worktree.transfer;
         let mut env = self.env.to_vec();
         env.push(("GIT_DIR".into(), dir.clone().into()));
         // No file of the folder above may say what this repository is.
         env.push(("GIT_CEILING_DIRECTORIES".into(), dir.clone().into()));
-        self.tool.run(dir, args, &env, limit).await
-    }
-
-    /// Runs git in the user's own repository; its hooks and monitors stay out of it.
-    async fn in_host(&self, args: &[OsString]) -> Result<Output, ProcessError> {
-        let quiet = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
-        let args: Vec<OsString> =
-            quiet.iter().map(OsString::from).chain(args.iter().cloned()).collect();
-        self.tool.run(&self.worktree.host_repo, &args, self.env, Limit::LOCAL).await
+        env
     }
 }
 
-/// The command a person approves: complete, with exactly one refspec.
-pub fn push_args(
-    flags: &[&str],
-    lease: Option<Option<&ObjectId>>,
-    remote: &RemoteName,
-    branch: &BranchName,
-) -> Vec<String> {
+/// The command a person approves: complete, with one refspec for the branch if it is to move, and
+/// one for each tag.
+pub fn push_args(push: &Push, preview: &Preview, tags: &[Tag], worktree: &Worktree) -> Vec<String> {
+    let to = worktree.published();
     let mut args = vec!["push".to_owned()];
-    args.extend(flags.iter().filter(|f| **f != "--force-with-lease").map(ToString::to_string));
-    if let Some(expected) = lease {
-        let expected = expected.map_or("", ObjectId::as_str);
-        args.push(format!("--force-with-lease=refs/heads/{branch}:{expected}"));
+    let written_here = ["--force-with-lease", "--tags"];
+    let flags = push.to_argv().into_iter().filter(|flag| !written_here.contains(flag));
+    args.extend(flags.map(str::to_owned));
+    if push.force_with_lease {
+        let expected = preview.old.as_ref().map_or("", ObjectId::as_str);
+        args.push(format!("--force-with-lease=refs/heads/{to}:{expected}"));
     }
     args.push("--".into());
-    args.push(remote.to_string());
-    args.push(format!("{}:refs/heads/{branch}", approved_ref(branch)));
+    args.push(push.remote.to_string());
+    if preview.moves_branch() {
+        args.push(format!("{}:refs/heads/{to}", approved_ref(&worktree.branch)));
+    }
+    args.extend(tags.iter().map(|tag| tags::refspec(&tag.name)));
     args
 }
 
@@ -532,11 +625,16 @@ fn steers_ci(path: &str) -> bool {
         "codefresh",
         ".build",
         "bitrise",
+        "netlify",
+        "vercel",
+        "amplify",
+        "render",
     ];
     let path = path.to_ascii_lowercase();
     let file = path.rsplit('/').next().unwrap_or_default();
     let (stem, ending) = file.rsplit_once('.').unwrap_or((file, ""));
-    let settings = matches!(ending, "" | "yml" | "yaml") || stem.is_empty();
+    let settings =
+        matches!(ending, "" | "yml" | "yaml" | "toml" | "json" | "groovy") || stem.is_empty();
     FOLDERS.iter().any(|folder| path.starts_with(folder))
         || (settings && FILES.iter().any(|name| file.starts_with(name)))
 }

@@ -1,0 +1,296 @@
+//! `integration.<service>.<op>`: whatever the connectors' tables describe.
+//!
+//! The tables say what a box may ask for and what the host then runs or calls; here is only the way
+//! through the gate, the same for every service. A credential goes into the environment of the one
+//! program that needs it, or into the one request, and is masked in what comes back.
+
+use crate::call::{Call, Stop};
+use crate::decide::{Refusal, Request, rule};
+use crate::http;
+use crate::ports::Policy;
+use crate::process::Limit;
+use approvals::{Draft, Rememberable, Scope};
+use connectors::connector::{
+    Action, Ask, Connector, Input, Means, Op, Prepared, Program, Scopes, SecretUse,
+};
+use connectors::{registry, worktree};
+use protocol::exit;
+use protocol::question::Fact;
+use protocol::rpc::{ArgsParams, Envelope, MAX_STDIN};
+use protocol::text::{shortened, visible};
+use serde_json::json;
+use std::ffi::OsString;
+
+/// Lines of a text shown in a question, and how much of each.
+const SHOWN_LINES: usize = 80;
+const SHOWN_LINE: usize = 400;
+/// A command line is shown whole up to here; beyond, each long word says how much it leaves out.
+const SHOWN_ARGV: usize = 32 * 1024;
+const SHOWN_WORD: usize = 4000;
+
+pub(crate) struct Plan {
+    connector: &'static Connector,
+    op: &'static Op,
+    prepared: Prepared,
+}
+
+impl std::fmt::Debug for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{} {:?}", self.connector.service, self.op.info.name, self.prepared)
+    }
+}
+
+impl Plan {
+    pub fn may_ask(&self) -> bool {
+        self.prepared.ask.is_some()
+    }
+}
+
+pub(crate) fn decide(request: &Request<'_>) -> Result<Plan, Refusal> {
+    let (service, op) = split(request.method).ok_or_else(|| {
+        rule(
+            exit::UNADDRESSABLE,
+            format!("unknown integration method shape: {}", visible(request.method)),
+        )
+    })?;
+    let connector = registry::find(service).filter(|c| !c.ops.is_empty()).ok_or_else(|| {
+        rule(exit::UNADDRESSABLE, format!("unknown integration service: {service}"))
+    })?;
+    let op = connector.op(op).ok_or_else(|| {
+        let names: Vec<&str> = connector.ops.iter().map(|o| o.info.name).collect();
+        let what = connector.program().map_or(connector.title, |p| p.name);
+        let text = format!(
+            "integration {service}: op '{op}' not on allowlist for {what}. Available: {}",
+            names.join(", ")
+        );
+        rule(exit::REFUSED, text)
+    })?;
+    let surface = format!("{service} {}", op.info.name);
+    let params: ArgsParams = request.params(&surface)?;
+    if let Some(path) = &params.path {
+        worktree::normalise(path).map_err(|e| rule(e.exit_code(), format!("{surface}: {e}")))?;
+    }
+    connectors::grammar::check_size(&surface, &params.args)?;
+    if params.stdin.as_ref().is_some_and(|text| text.len() > MAX_STDIN) {
+        let text = format!("{surface}: the text is larger than {MAX_STDIN} bytes.");
+        return Err(rule(exit::UNADDRESSABLE, text));
+    }
+    let input = Input { args: &params.args, stdin: params.stdin.as_deref() };
+    let prepared = (op.parse)(&input)?;
+    enabled(connector, request.policy)?;
+    Ok(Plan { connector, op, prepared })
+}
+
+/// The service and the operation of `integration.<service>.<op>`; an operation may hold dots.
+fn split(method: &str) -> Option<(&str, &str)> {
+    let (service, op) = method.strip_prefix("integration.")?.split_once('.')?;
+    let word = |text: &str, dots: bool| {
+        text.starts_with(|c: char| c.is_ascii_lowercase())
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || (dots && b == b'.'))
+    };
+    let shaped = word(service, false) && word(op, true) && !op.ends_with('.') && !op.contains("..");
+    shaped.then_some((service, op))
+}
+
+/// Off unless a person said otherwise in settings no box can write.
+pub(crate) fn enabled(connector: &Connector, policy: &Policy) -> Result<(), Refusal> {
+    if policy.integration(connector.service).enabled {
+        return Ok(());
+    }
+    let service = connector.service;
+    let text = format!(
+        "{service} integration is disabled — enable with `agentbox integrations enable {service}`"
+    );
+    Err(rule(exit::REFUSED, text))
+}
+
+pub(crate) async fn execute(call: &Call, plan: Plan) -> Result<Envelope, Stop> {
+    let Plan { connector, op, prepared } = plan;
+    match (&connector.means, prepared.action) {
+        (Means::Cli(program), Action::Run { args, stdin }) => {
+            let env = call.env(program.env_prefixes);
+            let tool = call.ready(connector, program, &env).await?;
+            let argv: Vec<String> =
+                std::iter::once(program.name.to_owned()).chain(args.iter().cloned()).collect();
+            let plan = format!("{argv:?} {stdin:?}");
+            let title = pass(call, connector, op, prepared.ask, &argv, plan).await?;
+            let later = call.clone();
+            let work = async move {
+                let secrets = Loaded::for_program(&later, connector.secrets, program).await?;
+                let env = [env, secrets.env].concat();
+                let stdin = stdin.as_deref().map(str::as_bytes);
+                let output = later.run(&tool, &args, stdin, &env, Limit::SERVICE).await?;
+                let values: Vec<&secrets::Value> = secrets.values.iter().collect();
+                let envelope = Envelope {
+                    exit_code: output.code,
+                    stdout: secrets::redact_values(&output.out(), &values),
+                    stderr: secrets::redact_values(&output.err(), &values),
+                    pushed: None,
+                };
+                Ok(later.done(title, json!({ "argv": noted(&argv) }), envelope).await)
+            };
+            call.finish(work).await
+        }
+        (Means::Http(api), Action::Call(request)) => {
+            let policy = call.policy.integration(connector.service);
+            let base = policy.base_url.as_deref().unwrap_or(api.base_url).to_owned();
+            http::check(&base, &request).map_err(|why| {
+                Stop::fail(exit::FAILURE, format!("{}: {why}.", connector.service))
+            })?;
+            let argv = http::shown(&base, &request);
+            let plan = format!("{argv:?} {:?}", request.body);
+            // Without the credential there is nothing to ask a person about.
+            let loaded = Loaded::for_api(call, connector).await?;
+            let title = pass(call, connector, op, prepared.ask, &argv, plan).await?;
+            let later = call.clone();
+            let work = async move {
+                let envelope = http::call(&later, api, &base, &request, &loaded.values).await;
+                Ok(later.done(title, json!({ "argv": noted(&argv) }), envelope).await)
+            };
+            call.finish(work).await
+        }
+        _ => Err(Stop::fail(exit::FAILURE, format!("{} is misconfigured", connector.service))),
+    }
+}
+
+/// Lets a read pass and asks for a write. What it was, for the trail.
+async fn pass(
+    call: &Call,
+    connector: &Connector,
+    op: &Op,
+    ask: Option<Ask>,
+    argv: &[String],
+    plan: String,
+) -> Result<String, Stop> {
+    let Some(ask) = ask else {
+        return Ok(format!("{} {}", connector.title, op.info.name));
+    };
+    let draft = draft(call, ask, argv, plan);
+    let title = draft.title.clone();
+    let policy = call.policy.integration(connector.service);
+    if policy.auto_approve_writes && draft.tier == protocol::question::Tier::Routine {
+        let reason = format!("integrations.{}.autoApproveWrites", connector.service);
+        call.allowed_by(&draft, &reason).await?;
+    } else {
+        call.gate(draft, None).await?;
+    }
+    Ok(title)
+}
+
+pub(crate) fn draft(call: &Call, ask: Ask, argv: &[String], plan: String) -> Draft {
+    let mut draft = call.draft(ask.tier, visible(&ask.title), visible(&ask.target));
+    let fact = |f: Fact| Fact { label: visible(&f.label), value: shortened(&f.value, SHOWN_WORD) };
+    draft.evidence.facts = ask.facts.into_iter().map(fact).collect();
+    if let Some(text) = &ask.body {
+        (draft.evidence.body, draft.evidence.more_body) = lines(text);
+    }
+    draft.warnings = ask.warnings.iter().map(|w| visible(w)).collect();
+    draft.remember = ask.remember.map(rememberable);
+    draft.argv = shown(argv);
+    draft.plan = plan;
+    draft
+}
+
+/// The first lines of a text, each made visible, and how many more there are.
+pub(crate) fn lines(text: &str) -> (Vec<String>, u32) {
+    let all = text.lines().count();
+    let first = text.lines().take(SHOWN_LINES).map(|line| shortened(line, SHOWN_LINE)).collect();
+    (first, u32::try_from(all.saturating_sub(SHOWN_LINES)).unwrap_or(u32::MAX))
+}
+
+/// What the trail keeps of a command line that nobody was asked about.
+pub(crate) fn noted(argv: &[String]) -> Vec<String> {
+    const MOST: usize = 2048;
+    let long = argv.iter().map(String::len).sum::<usize>() > MOST;
+    let most = if long { MOST / argv.len().max(1) } else { usize::MAX };
+    argv.iter().map(|word| shortened(word, most)).collect()
+}
+
+/// A command line for people: whole, unless it is longer than anybody reads.
+pub(crate) fn shown(argv: &[String]) -> Vec<String> {
+    let long = argv.iter().map(String::len).sum::<usize>() > SHOWN_ARGV;
+    let most = if long { SHOWN_WORD } else { usize::MAX };
+    argv.iter().map(|word| shortened(word, most)).collect()
+}
+
+pub(crate) fn rememberable(scopes: Scopes) -> Rememberable {
+    let scope = |s: connectors::connector::Scope| Scope { key: s.key, what: visible(&s.what) };
+    Rememberable { exact: scope(scopes.exact), kind: scopes.kind.map(scope) }
+}
+
+/// Credentials for one call, gone with it.
+pub(crate) struct Loaded {
+    pub values: Vec<secrets::Value>,
+    pub env: Vec<(OsString, OsString)>,
+}
+
+impl Loaded {
+    /// What is stored of the program's credentials, as its variables. With none stored it uses its
+    /// own login.
+    pub async fn for_program(
+        call: &Call,
+        uses: &[SecretUse],
+        program: &Program,
+    ) -> Result<Self, Stop> {
+        let mut loaded = Self { values: Vec::new(), env: Vec::new() };
+        for wanted in uses {
+            if !program.env_prefixes.iter().any(|prefix| wanted.env.starts_with(prefix)) {
+                let text = format!("{} may not set {} for its program", program.name, wanted.env);
+                return Err(Stop::fail(exit::BAD_ENVIRONMENT, text));
+            }
+            if let Some(value) = get(call, wanted.id).await? {
+                loaded.env.push((wanted.env.into(), value.expose().into()));
+                loaded.values.push(value);
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// All credentials an API needs, in their order.
+    async fn for_api(call: &Call, connector: &Connector) -> Result<Self, Stop> {
+        let mut values = Vec::new();
+        for wanted in connector.secrets {
+            let value = get(call, wanted.id).await?;
+            values.push(value.ok_or_else(|| {
+                let text = format!(
+                    "{}: no credential {} on the host. Ask the person to run 'agentbox secrets set {}'.",
+                    connector.service, wanted.id, wanted.id
+                );
+                Stop::fail(exit::NOT_LOGGED_IN, text)
+            })?);
+        }
+        Ok(Self { values, env: Vec::new() })
+    }
+}
+
+async fn get(call: &Call, id: &str) -> Result<Option<secrets::Value>, Stop> {
+    let id =
+        id.parse().map_err(|e: protocol::ids::BadId| Stop::fail(exit::FAILURE, e.to_string()))?;
+    let value = call.shared.deps.credentials.get(&id).await;
+    value.map_err(|why| Stop::fail(exit::FAILURE, format!("{id}: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relay_19_32_methods_have_one_shape() {
+        assert_eq!(split("integration.notion.page.create"), Some(("notion", "page.create")));
+        for bad in [
+            "integration.notion.",
+            "integration.NOTION.api",
+            "integration.notion",
+            "integration..api",
+            "integration.notion.page..create",
+            "integration.notion.page.",
+            "integration.notion.Api",
+            "integration.no-tion.api",
+            "integration.notion.a\0b",
+        ] {
+            assert_eq!(split(bad), None, "{bad:?}");
+        }
+    }
+}

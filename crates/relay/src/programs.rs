@@ -1,0 +1,146 @@
+//! Which host programs there are, and whether they work.
+//!
+//! A program is looked up at every call: only in folders that nobody but their owner can write and
+//! that belong to no project of a box, so that a `gh` a box put into its own `bin` is never run.
+//! Whether it works is asked rarely: a good answer is believed for a minute, a bad one for five
+//! seconds, so that somebody who has just logged in is not told otherwise.
+
+use crate::call::{Call, Stop};
+use crate::process::{Limit, Tool, trusted_dirs};
+use connectors::connector::{Connector, Program};
+use protocol::exit;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const GOOD_FOR: Duration = Duration::from_secs(60);
+const BAD_FOR: Duration = Duration::from_secs(5);
+const VERSION: Limit = Limit::of(Duration::from_secs(10));
+const LOGIN: Limit = Limit::of(Duration::from_secs(15));
+
+/// Finds a program in a search path, away from the projects of boxes.
+pub fn find(
+    name: &str,
+    path: &OsStr,
+    projects: &[PathBuf],
+) -> Result<Tool, crate::process::ProcessError> {
+    let dirs = trusted_dirs(path).filter(|dir| !is_within(dir, projects));
+    let dirs: Vec<PathBuf> = dirs.collect();
+    let tool = Tool::find_in(name, dirs.into_iter())?;
+    // A link in a good folder may lead into a project.
+    if is_within(&tool.path, projects) {
+        return Err(crate::process::ProcessError::Missing(name.to_owned()));
+    }
+    Ok(tool)
+}
+
+/// A search path without the folders of projects.
+pub(crate) fn outside(path: &OsStr, projects: &[PathBuf]) -> OsString {
+    let dirs = std::env::split_paths(path).filter(|dir| !is_within(dir, projects));
+    std::env::join_paths(dirs).unwrap_or_else(|_| "/usr/bin:/bin".into())
+}
+
+fn is_within(path: &Path, projects: &[PathBuf]) -> bool {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    projects.iter().any(|project| real.starts_with(project))
+}
+
+/// What was found out about programs lately.
+#[derive(Default)]
+pub(crate) struct Readiness(Mutex<HashMap<Question, Known>>);
+
+/// One question about one file: a new version is asked anew.
+#[derive(PartialEq, Eq, Hash, Clone)]
+struct Question {
+    path: PathBuf,
+    /// Inode, and when it was last changed in any way.
+    stamp: (u64, i64, i64),
+    args: Vec<String>,
+}
+
+struct Known {
+    at: Instant,
+    answer: Result<(), (i32, String)>,
+}
+
+impl Readiness {
+    fn known(&self, question: &Question) -> Option<Result<(), (i32, String)>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.get(question)?;
+        let good_for = if known.answer.is_ok() { GOOD_FOR } else { BAD_FOR };
+        (known.at.elapsed() < good_for).then(|| known.answer.clone())
+    }
+
+    fn learn(&self, question: Question, answer: Result<(), (i32, String)>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, known| known.at.elapsed() < GOOD_FOR);
+        all.insert(question, Known { at: Instant::now(), answer });
+    }
+}
+
+impl Call {
+    /// The connector's program, if it is there and answers.
+    pub async fn ready(
+        &self,
+        connector: &Connector,
+        program: &'static Program,
+        env: &[(OsString, OsString)],
+    ) -> Result<Tool, Stop> {
+        let tool = self.tool(program.name).map_err(|_| {
+            let text = format!("{} not installed on host ({})", program.name, program.install_hint);
+            Stop::fail(exit::NO_PROGRAM, text)
+        })?;
+        let failed = |code: i32, said: String| {
+            let text = format!("{} --version failed on the host: {said}", connector.service);
+            (code, text)
+        };
+        self.probe(&tool, program.version_args, env, VERSION, failed).await?;
+        Ok(tool)
+    }
+
+    /// The program has a login. The text is what the box is told when it has none.
+    pub async fn logged_in(
+        &self,
+        tool: &Tool,
+        args: &[&str],
+        env: &[(OsString, OsString)],
+        text: String,
+    ) -> Result<(), Stop> {
+        let failed = |_: i32, _: String| (exit::NOT_LOGGED_IN, text);
+        self.probe(tool, args, env, LOGIN, failed).await
+    }
+
+    /// Asks a program something, unless the answer is still known.
+    async fn probe(
+        &self,
+        tool: &Tool,
+        args: &[&str],
+        env: &[(OsString, OsString)],
+        limit: Limit,
+        failed: impl FnOnce(i32, String) -> (i32, String),
+    ) -> Result<(), Stop> {
+        let meta = std::fs::metadata(&tool.path);
+        let stamp = meta.map_or((0, 0, 0), |m| (m.ino(), m.ctime(), m.ctime_nsec()));
+        let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+        let question = Question { path: tool.path.clone(), stamp, args };
+        let readiness = &self.shared.readiness;
+        let answer = match readiness.known(&question) {
+            Some(answer) => answer,
+            None => {
+                let output = self.run(tool, &question.args, None, env, limit).await?;
+                let answer = if output.ok() {
+                    Ok(())
+                } else {
+                    let said = secrets::redact(output.err().lines().next().unwrap_or_default());
+                    Err(failed(output.code, protocol::text::shortened(&said, 300)))
+                };
+                readiness.learn(question, answer.clone());
+                answer
+            }
+        };
+        answer.map_err(|(code, text)| Stop::fail(code, text))
+    }
+}
