@@ -3,21 +3,27 @@
 
 use crate::core::{Core, fresh_token};
 use crate::engine::control_error;
+use crate::quiet::Quiet;
+use crate::store::Filter;
 use crate::{Kind, doctor, home, resolve};
 use approvals::{AnswerError, Broker};
 use boxes::{Chunk, Exec, ExecSpec, Size, Watcher};
 use protocol::audit::{AuditRecord, AuditVerdict};
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{
-    Check, ControlError, CreateBox, Destroyed, ErrorCode, HostEvent, HostStatus, Loss, Notice,
-    Target,
+    AuditQuery, Check, CheckpointView, ControlError, CreateBox, Destroyed, ErrorCode, HostEvent,
+    HostStatus, Loss, Notice, Remotes, Target,
 };
 use protocol::ctl::{BOX_USER, paths};
+use protocol::events::BoxEvent;
+use protocol::integrations::{IntegrationView, Layer, SecretText, SecretView, Tried};
 use protocol::question::{Grant, Question, Surface, Verdict};
-use protocol::{BoxId, GrantId, QuestionId};
+use protocol::rpc::Envelope;
+use protocol::{BoxId, GrantId, QuestionId, SecretId};
 use relay::Entry;
 use relay::process::{Limit, Tool, base_env};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::broadcast;
 
 /// The most records one call gives.
@@ -25,7 +31,7 @@ const MAX_AUDIT: u32 = 1000;
 /// Lines of a box's status shown before it is destroyed.
 const MAX_UNCOMMITTED: usize = 200;
 /// How long a box is asked before it is destroyed.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(5);
 /// A hostile box may have a lot to say about its files.
 const MAX_STATUS: usize = 256 * 1024;
 
@@ -153,6 +159,7 @@ impl Api {
         }
         if destroyed.failed.is_empty() {
             self.core.store.remove_box(&id).await?;
+            self.core.events_log.forget(&id);
             self.core.state().boxes.remove(&id);
             self.core.send(HostEvent::BoxRemoved { id: id.clone() });
         }
@@ -217,9 +224,15 @@ impl Api {
                 AnswerError::DigestMismatch => ErrorCode::DigestMismatch,
                 AnswerError::TooSoon => ErrorCode::TooSoon,
                 AnswerError::NotRememberable => ErrorCode::NotRememberable,
+                AnswerError::Locked => ErrorCode::Locked,
             };
             ControlError::new(code, e.to_string())
         })
+    }
+
+    /// For surfaces that hold back in the quiet.
+    pub fn quietness(&self) -> Quiet {
+        self.core.quiet.clone()
     }
 
     /// To add surfaces.
@@ -227,9 +240,17 @@ impl Api {
         &self.core.broker
     }
 
-    pub async fn audit(&self, target: Option<Target>, limit: u32) -> Reply<Vec<AuditRecord>> {
-        let id = target.map(|t| self.find_past(&t)).transpose()?;
-        Ok(self.core.store.audit(id, limit.min(MAX_AUDIT)).await?)
+    pub async fn audit(&self, query: AuditQuery) -> Reply<Vec<AuditRecord>> {
+        let filter = Filter {
+            box_id: query.target.map(|t| self.find_past(&t)).transpose()?,
+            kinds: query.kinds,
+            since: query.since,
+            until: query.until,
+            text: query.text,
+            after: query.after,
+            limit: query.limit.min(MAX_AUDIT),
+        };
+        Ok(self.core.store.audit(filter).await?)
     }
 
     pub async fn audit_verify(&self) -> Reply<AuditVerdict> {
@@ -246,6 +267,117 @@ impl Api {
         }
         Err(ControlError::new(ErrorCode::Usage, "there is no such rule")
             .hint("agentbox grants lists the rules."))
+    }
+
+    /// Denies a box's questions for a while.
+    pub async fn mute(&self, target: Target, seconds: Option<u64>) -> Reply<BoxView> {
+        let id = self.find(&target)?;
+        let time = seconds.map(Duration::from_secs);
+        self.core.broker.mute(&id, time);
+        let until = self.core.broker.muted_until(&id);
+        if let Some(known) = self.core.state().boxes.get_mut(&id) {
+            known.muted_until = until;
+        }
+        let view = self.view(&id)?;
+        let what = if time.is_some() { "muted" } else { "unmuted" };
+        let entry = Entry {
+            box_id: Some(id.clone()),
+            kind: "box-muted",
+            summary: format!("Box {} {what}", view.name),
+            data: serde_json::json!({ "until": until }),
+        };
+        self.core.store.record(entry).await?;
+        self.core.send_view(&id);
+        if let Some(time) = time {
+            self.core.send_view_after(&id, time);
+        }
+        Ok(view)
+    }
+
+    /// Holds dialogs and notifications back for a while.
+    pub fn quiet(&self, seconds: Option<u64>) -> HostStatus {
+        self.core.quiet.set(seconds.map(Duration::from_secs));
+        self.core.send_status();
+        self.core.status()
+    }
+
+    pub fn events(&self, target: Option<Target>, since: u64, limit: u32) -> Reply<Vec<BoxEvent>> {
+        let id = target.map(|t| self.find(&t)).transpose()?;
+        Ok(self.core.events_log.since(id.as_ref(), since, limit.min(MAX_AUDIT) as usize))
+    }
+
+    /// Does for a box what it could ask for; the person typed it.
+    pub async fn act(
+        &self,
+        target: Target,
+        call: &str,
+        with: &serde_json::Value,
+    ) -> Reply<Envelope> {
+        let id = self.find(&target)?;
+        let failed = |text: String| ControlError::new(ErrorCode::Failed, text);
+        let params = serde_json::value::to_raw_value(with).map_err(|e| failed(e.to_string()))?;
+        let acted = self.core.relay.act(&id, call, &params).await;
+        let acted = acted.map_err(|e| failed(e.to_string()))?;
+        acted.map_err(|text| ControlError::new(ErrorCode::Usage, text))
+    }
+
+    pub async fn remotes(&self, target: Target, apply: bool) -> Reply<Remotes> {
+        let id = self.find(&target)?;
+        self.core.remotes(&id, apply).await
+    }
+
+    pub async fn set_branch(&self, target: Target, branch: Option<String>) -> Reply<BoxView> {
+        let id = self.find(&target)?;
+        self.core.set_branch(&id, branch).await?;
+        self.view(&id)
+    }
+
+    pub async fn checkpoints(&self, target: Option<Target>) -> Reply<Vec<CheckpointView>> {
+        let name = match target {
+            Some(target) => Some(self.view(&self.find(&target)?)?.name.to_string()),
+            None => None,
+        };
+        let mut all = self.core.store.checkpoints().await?;
+        all.retain(|c| name.as_ref().is_none_or(|name| c.box_name == *name));
+        Ok(all)
+    }
+
+    pub async fn remove_checkpoint(&self, id: &str) -> Reply<()> {
+        self.core.remove_checkpoint(id).await
+    }
+
+    pub async fn secrets(&self) -> Reply<Vec<SecretView>> {
+        self.core.secrets().await
+    }
+
+    pub async fn set_secret(&self, id: SecretId, value: SecretText) -> Reply<()> {
+        self.core.set_secret(id, value).await
+    }
+
+    pub async fn remove_secret(&self, id: SecretId) -> Reply<bool> {
+        self.core.remove_secret(id).await
+    }
+
+    pub async fn test_secret(&self, id: SecretId) -> Reply<Tried> {
+        self.core.test_secret(&id).await
+    }
+
+    pub async fn integrations(&self, cwd: Option<String>) -> Reply<Vec<IntegrationView>> {
+        self.core.integrations(cwd.as_deref()).await
+    }
+
+    pub async fn set_integration(
+        &self,
+        service: &str,
+        enabled: bool,
+        layer: Layer,
+        cwd: Option<String>,
+    ) -> Reply<IntegrationView> {
+        self.core.set_integration(service, enabled, layer, cwd.as_deref()).await
+    }
+
+    pub async fn test_integration(&self, service: &str, cwd: Option<String>) -> Reply<Tried> {
+        self.core.test_integration(service, cwd.as_deref()).await
     }
 
     /// Tells people about a part of the desktop; one notice per part.
@@ -314,8 +446,10 @@ impl Core {
         let token = fresh_token()?;
         self.register(&record, &token)?;
         self.keep_token(&record, &token).await?;
+        self.keep_bridge(id);
         boxes.start(&record, token.as_str()).await.map_err(control_error)?;
         self.set_box_state(id, BoxState::Running);
+        self.keep_bridge(id);
         Ok(())
     }
 
@@ -323,6 +457,7 @@ impl Core {
     /// has just come up.
     pub(crate) async fn adopt(self: &Arc<Self>, id: &BoxId) -> Reply<()> {
         let (boxes, record) = self.reach(id).await?;
+        self.keep_bridge(id);
         let token = fresh_token()?;
         self.relay.expect(id, token.hash());
         boxes.release(&record, token.as_str()).await.map_err(control_error)?;

@@ -142,11 +142,30 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::Answer { id, digest, verdict, surface } => {
                 value(&api.answer(&id, &digest, verdict, surface)?)
             }
-            Request::Audit { target, limit } => value(&api.audit(target, limit).await?),
+            Request::Audit(query) => value(&api.audit(query).await?),
             Request::AuditVerify => value(&api.audit_verify().await?),
             Request::Grants => value(&api.grants().await?),
             Request::RevokeGrant { id } => value(&api.revoke_grant(id).await?),
             Request::ShowWindow { page } => value(&api.show_window(&page)?),
+            Request::Mute { target, seconds } => value(&api.mute(target, seconds).await?),
+            Request::Quiet { seconds } => value(&api.quiet(seconds)),
+            Request::Events { target, since, limit } => value(&api.events(target, since, limit)?),
+            Request::Act { target, call, with } => value(&api.act(target, &call, &with).await?),
+            Request::Remotes { target, apply } => value(&api.remotes(target, apply).await?),
+            Request::SetBranch { target, branch } => value(&api.set_branch(target, branch).await?),
+            Request::Checkpoints { target } => value(&api.checkpoints(target).await?),
+            Request::RemoveCheckpoint { id } => value(&api.remove_checkpoint(&id).await?),
+            Request::Secrets => value(&api.secrets().await?),
+            Request::SetSecret { id, value: text } => value(&api.set_secret(id, text).await?),
+            Request::RemoveSecret { id } => value(&api.remove_secret(id).await?),
+            Request::TestSecret { id } => value(&api.test_secret(id).await?),
+            Request::Integrations { cwd } => value(&api.integrations(cwd).await?),
+            Request::SetIntegration { service, enabled, layer, cwd } => {
+                value(&api.set_integration(&service, enabled, layer, cwd).await?)
+            }
+            Request::TestIntegration { service, cwd } => {
+                value(&api.test_integration(&service, cwd).await?)
+            }
             Request::HandOver
             | Request::Stop
             | Request::Subscribe

@@ -1,6 +1,8 @@
 //! What every part of the host shares.
 
 use crate::Kind;
+use crate::events::Events;
+use crate::quiet::Quiet;
 use crate::resolve::Candidate;
 use crate::store::{Store, StoreError, StoredBox, now};
 use approvals::Broker;
@@ -9,10 +11,12 @@ use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{ControlError, EngineStatus, ErrorCode, HostEvent, HostStatus, Notice};
 use protocol::{BoxId, BoxName, Millis};
 use relay::{Relay, Token};
+use secrets::Vault;
 use settings::Settings;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -25,6 +29,9 @@ pub struct Core {
     pub store: Store,
     pub broker: Broker,
     pub relay: Relay,
+    pub vault: Vault,
+    pub events_log: Arc<Events>,
+    pub quiet: Quiet,
     pub stop: CancellationToken,
     pub tasks: TaskTracker,
     pub runtime: tokio::runtime::Handle,
@@ -33,6 +40,8 @@ pub struct Core {
     state: Mutex<State>,
     /// One connection attempt at a time.
     pub connecting: tokio::sync::Mutex<()>,
+    /// One checkpoint is made at a time.
+    pub checkpointing: tokio::sync::Mutex<()>,
     /// Somebody has just reached the engine.
     pub connected: tokio::sync::Notify,
 }
@@ -45,6 +54,8 @@ pub struct State {
     pub notices: BTreeMap<String, Notice>,
     /// Boxes that are being made.
     pub reserved: HashMap<BoxName, BoxId>,
+    /// Bridges that are kept up; see [`crate::bridge`].
+    pub bridges: HashMap<BoxId, Arc<tokio::sync::Notify>>,
 }
 
 /// A box the host knows.
@@ -57,11 +68,13 @@ pub struct Known {
     pub released: bool,
     /// A landing is under way, and whether another ref change came meanwhile.
     pub landing: Option<bool>,
+    /// Its questions are denied until then.
+    pub muted_until: Option<Millis>,
 }
 
 impl Known {
     pub fn new(record: Record, state: BoxState) -> Self {
-        Self { record, state, starting: false, released: false, landing: None }
+        Self { record, state, starting: false, released: false, landing: None, muted_until: None }
     }
 }
 
@@ -77,16 +90,24 @@ impl State {
     }
 }
 
+/// What a host is put together from.
+pub struct Parts {
+    pub home: PathBuf,
+    pub kind: Kind,
+    pub settings: Settings,
+    pub install: String,
+    pub store: Store,
+    pub broker: Broker,
+    pub relay: Relay,
+    pub vault: Vault,
+    pub events: Arc<Events>,
+    pub quiet: Quiet,
+}
+
 impl Core {
-    pub fn new(
-        home: PathBuf,
-        kind: Kind,
-        settings: Settings,
-        install: String,
-        store: Store,
-        broker: Broker,
-        relay: Relay,
-    ) -> Self {
+    pub fn new(parts: Parts) -> Self {
+        let Parts { home, kind, settings, install, store, broker, relay, vault, events, quiet } =
+            parts;
         let engine_status = EngineStatus {
             reachable: false,
             detail: "looking for a container engine".into(),
@@ -100,6 +121,9 @@ impl Core {
             store,
             broker,
             relay,
+            vault,
+            events_log: events,
+            quiet,
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             runtime: tokio::runtime::Handle::current(),
@@ -111,8 +135,10 @@ impl Core {
                 engine_status,
                 notices: BTreeMap::new(),
                 reserved: HashMap::new(),
+                bridges: HashMap::new(),
             }),
             connecting: tokio::sync::Mutex::default(),
+            checkpointing: tokio::sync::Mutex::default(),
             connected: tokio::sync::Notify::new(),
         }
     }
@@ -153,7 +179,7 @@ impl Core {
     pub fn views(&self) -> Vec<BoxView> {
         let asking = self.asking();
         let state = self.state();
-        let mut views: Vec<BoxView> = state.boxes.values().map(|k| view(k, &asking)).collect();
+        let mut views: Vec<BoxView> = state.boxes.values().map(|k| view_of(k, &asking)).collect();
         drop(state);
         views.sort_by(|a, b| (&a.project_root, a.index).cmp(&(&b.project_root, b.index)));
         views
@@ -161,7 +187,7 @@ impl Core {
 
     pub fn view(&self, id: &BoxId) -> Option<BoxView> {
         let asking = self.asking();
-        self.state().boxes.get(id).map(|k| view(k, &asking))
+        self.state().boxes.get(id).map(|k| view_of(k, &asking))
     }
 
     /// The boxes that have open questions, once per question. Taken before the state's lock: the
@@ -183,6 +209,22 @@ impl Core {
             core.send_view(&id);
             core.send_status();
         });
+    }
+
+    /// For what ends by itself.
+    pub fn send_view_after(self: &Arc<Self>, id: &BoxId, time: Duration) {
+        let (core, id) = (self.clone(), id.clone());
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = core.stop.cancelled() => {}
+                () = tokio::time::sleep(time) => core.send_view(&id),
+            }
+        });
+    }
+
+    /// Whether somebody follows what happens, and so could answer.
+    pub fn is_watched(&self) -> bool {
+        self.events.receiver_count() > 0
     }
 
     /// Notes a new state and tells everybody, when it is one.
@@ -214,6 +256,7 @@ impl Core {
             notices: state.notices.values().cloned().collect(),
             boxes: u32::try_from(state.boxes.len()).unwrap_or(u32::MAX),
             questions: u32::try_from(questions).unwrap_or(u32::MAX),
+            quiet_until: self.quiet.until(now()),
         }
     }
 
@@ -236,7 +279,7 @@ impl Core {
     }
 }
 
-fn view(known: &Known, asking: &[BoxId]) -> BoxView {
+fn view_of(known: &Known, asking: &[BoxId]) -> BoxView {
     let record = &known.record;
     let questions = asking.iter().filter(|id| **id == record.id).count();
     BoxView {
@@ -247,9 +290,12 @@ fn view(known: &Known, asking: &[BoxId]) -> BoxView {
         project_root: record.project_root.display().to_string(),
         state: known.state,
         branch: record.branch.clone(),
+        publish: record.publish.clone(),
         image: record.image.clone(),
         created_at: record.created_at,
         questions: u32::try_from(questions).unwrap_or(u32::MAX),
+        muted_until: known.muted_until.filter(|until| *until > now()),
+        channel: record.channel.as_str().to_owned(),
     }
 }
 

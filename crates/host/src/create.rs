@@ -3,7 +3,7 @@
 use crate::core::{Core, fresh_token};
 use crate::engine::control_error;
 use crate::home;
-use boxes::{Boxes, CreateSpec, ImageSpec, Record, Watcher};
+use boxes::{Boxes, Channel, CreateSpec, ImageSpec, Record, Watcher};
 use connectors::git::RemoteName;
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{ControlError, CreateBox, ErrorCode};
@@ -27,7 +27,8 @@ impl Core {
         let folder = project_root.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = given.unwrap_or_else(|| BoxName::from_folder(&folder, &id));
         let _reserved = Reserved::take(self, &name, &id)?;
-        let image = match request.image.or_else(|| self.settings.boxes.image.clone()) {
+        let saved = self.store.default_checkpoint(&project_root.to_string_lossy()).await?;
+        let image = match request.image.or(saved).or_else(|| self.settings.boxes.image.clone()) {
             Some(image) => image,
             None => self.box_image(&boxes, watcher.clone()).await?,
         };
@@ -40,6 +41,7 @@ impl Core {
             index,
             workspace,
             image,
+            channel: crate::bridge::wanted_channel(self.settings.engine.channel),
             run_dir: folders.run.clone(),
             token: token.as_str().to_owned(),
             certificates: boxes::host_certificates(self.settings.boxes.extra_cas.as_deref()),
@@ -57,6 +59,7 @@ impl Core {
             Made { core: self.clone(), boxes: boxes.clone(), record: Some(record.clone()) };
         self.register(&record, &token)?;
         self.keep(record.clone(), &token, BoxState::Running).await?;
+        self.keep_bridge(&id);
         made.record = None;
         folders.kept = true;
         let entry = Entry {
@@ -99,6 +102,16 @@ impl Core {
         record: &Record,
         hash: relay::TokenHash,
     ) -> Result<(), ControlError> {
+        let registration = registration(record, &home::box_repo_dir(&self.home, &record.id))?;
+        self.relay.open(registration, hash);
+        match record.channel {
+            Channel::Socket => self.listen(record),
+            // Its door is opened once it runs; see [`crate::bridge`].
+            Channel::Exec => Ok(()),
+        }
+    }
+
+    fn listen(&self, record: &Record) -> Result<(), ControlError> {
         let dir = home::box_run_dir(&self.home, &record.id);
         let failed = |what: &str, e: std::io::Error| {
             ControlError::new(ErrorCode::Failed, format!("cannot {what} {}: {e}", dir.display()))
@@ -110,8 +123,7 @@ impl Core {
             return Err(ControlError::new(ErrorCode::Failed, text)
                 .hint("set AGENTBOX_HOME to a shorter path."));
         }
-        let registration = registration(record, &home::box_repo_dir(&self.home, &record.id))?;
-        self.relay.open(registration, hash, &dir).map_err(|e| failed("listen in", e))?;
+        self.relay.listen(&record.id, &dir).map_err(|e| failed("listen in", e))?;
         give_to_box_user(&[&dir, &socket]).map_err(|e| failed("hand over", e))
     }
 }
@@ -147,6 +159,12 @@ fn registration(record: &Record, repos: &Path) -> Result<Registration, ControlEr
         worktrees.push(Worktree {
             container_path: protocol::ctl::paths::WORKSPACE.into(),
             branch: branch.parse().map_err(|_| bad("branch"))?,
+            publish: record
+                .publish
+                .as_deref()
+                .map(str::parse)
+                .transpose()
+                .map_err(|_| bad("branch"))?,
             base: record.base.as_deref().map(str::parse).transpose().map_err(|_| bad("base"))?,
             host_repo: repo.toplevel.clone(),
             host_objects: repo.common_dir.join("objects"),
@@ -159,6 +177,8 @@ fn registration(record: &Record, repos: &Path) -> Result<Registration, ControlEr
         id: record.id.clone(),
         name: record.name.clone(),
         project: record.project.clone(),
+        project_root: record.project_root.clone(),
+        workspace: record.workspace.clone(),
         worktrees,
     })
 }

@@ -4,6 +4,7 @@ use crate::core::Core;
 use crate::engine::control_error;
 use crate::home;
 use boxes::{Engine, ImageSpec};
+use connectors::registry;
 use protocol::control::{Check, Level};
 use relay::process::Tool;
 use secrets::KeychainState;
@@ -27,8 +28,95 @@ pub async fn online(core: &Core) -> Vec<Check> {
             hint: notice.hint,
         });
     }
-    checks.push(keychain().await);
+    checks.push(keychain(&core.settings).await);
+    checks.extend(relay(core));
+    checks.extend(programs(core));
+    checks.extend(integrations(core).await);
     checks
+}
+
+/// What decides about boxes' requests, and what in it is wider than usual.
+fn relay(core: &Core) -> Vec<Check> {
+    let mut checks = vec![control_socket(&core.home)];
+    let settings = match Settings::load(&core.home) {
+        Ok(settings) => settings,
+        Err(e) => {
+            let hint = "boxes' writes are asked for and integrations are off until it can be read";
+            checks.push(check("relay", "settings", Level::Fail, &e.to_string(), Some(hint)));
+            return checks;
+        }
+    };
+    let unknown = settings.integrations.keys().filter(|name| registry::find(name).is_none());
+    for name in unknown {
+        let detail = format!("integrations.{name}: there is no such integration");
+        checks.push(check("relay", "settings", Level::Warn, &detail, None));
+    }
+    let (mode, hint) = match settings.approvals.mode {
+        settings::ApprovalMode::Ask => ("every write asks", None),
+        settings::ApprovalMode::Safe => (
+            "own-branch pushes, pull requests and contained copies pass without a question",
+            Some("approvals.mode: ask in config.yaml asks for every write"),
+        ),
+    };
+    let level = if hint.is_some() { Level::Warn } else { Level::Ok };
+    checks.push(check("relay", "approvals", level, mode, hint));
+    for (name, _) in settings.integrations.iter().filter(|(_, i)| i.auto_approve_writes) {
+        let detail = format!("writes to {name} pass without a question");
+        let hint = format!("integrations.{name}.autoApproveWrites in config.yaml");
+        checks.push(check("relay", "approvals", Level::Warn, &detail, Some(&hint)));
+    }
+    checks.extend(ignored_keys(core));
+    checks
+}
+
+fn control_socket(home: &Path) -> Check {
+    let path = home::control_socket(home);
+    match std::fs::metadata(&path).map(|m| m.permissions().mode() & 0o777) {
+        Ok(0o600) => ok("relay", "control socket", format!("{}, 0600", path.display())),
+        Ok(mode) => {
+            let detail = format!("{} has mode {mode:04o}", path.display());
+            check("relay", "control socket", Level::Fail, &detail, Some("restart the host"))
+        }
+        Err(e) => {
+            let detail = format!("{}: {e}", path.display());
+            check("relay", "control socket", Level::Fail, &detail, Some("restart the host"))
+        }
+    }
+}
+
+/// Settings that decide what a box may do have no effect in a file a box can write.
+fn ignored_keys(core: &Core) -> Vec<Check> {
+    let mut roots: Vec<_> = core.candidates().into_iter().map(|c| c.project_root).collect();
+    roots.sort();
+    roots.dedup();
+    let warn = |root: std::path::PathBuf| {
+        let file = root.join("agentbox.yaml");
+        let keys = settings::ignored_policy_keys(&std::fs::read_to_string(&file).ok()?);
+        let detail = format!("{} in {} has no effect", keys.join(", "), file.display());
+        let hint = "a box could write it; put it into the host's config.yaml";
+        (!keys.is_empty()).then(|| check("relay", "repository", Level::Warn, &detail, Some(hint)))
+    };
+    roots.into_iter().filter_map(warn).collect()
+}
+
+/// Where the programs are that the host runs for boxes.
+fn programs(core: &Core) -> Vec<Check> {
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let named = registry::CONNECTORS.iter().filter_map(|c| c.program()).map(|p| p.name);
+    let row = |name: &str| match core.relay.program(name) {
+        Some(path) => ok("programs", name, path.display().to_string()),
+        None => check("programs", name, Level::Info, "not installed", None),
+    };
+    ["git"].into_iter().chain(named).chain([opener]).map(row).collect()
+}
+
+async fn integrations(core: &Core) -> Vec<Check> {
+    let rows = registry::CONNECTORS.iter().map(|connector| async move {
+        let tried = core.integration_check(connector).await;
+        let hint = tried.hint.as_deref();
+        check("integrations", connector.service, tried.level, &tried.detail, hint)
+    });
+    futures_util::future::join_all(rows).await
 }
 
 /// The check-up when no host runs.
@@ -42,10 +130,12 @@ pub async fn offline(home: &Path) -> Vec<Check> {
         Some("agentbox serve, or agentbox-desktop"),
     ));
     match Settings::load(home) {
-        Ok(settings) => checks.extend(engine(&settings).await),
+        Ok(settings) => {
+            checks.extend(engine(&settings).await);
+            checks.push(keychain(&settings).await);
+        }
         Err(e) => checks.push(check("system", "settings", Level::Fail, &e.to_string(), None)),
     }
-    checks.push(keychain().await);
     checks
 }
 
@@ -142,7 +232,11 @@ async fn image(engine: Engine, settings: &Settings) -> Check {
     }
 }
 
-async fn keychain() -> Check {
+async fn keychain(settings: &Settings) -> Check {
+    if settings.secrets.backend == settings::SecretsBackend::File {
+        let detail = "not used; credentials are in files (secrets.backend: file)";
+        return check("desktop", "keychain", Level::Info, detail, None);
+    }
     match secrets::keychain_state().await {
         KeychainState::Ready => ok("desktop", "keychain", "unlocked".into()),
         KeychainState::Locked => {
@@ -150,7 +244,7 @@ async fn keychain() -> Check {
             check("desktop", "keychain", Level::Warn, "locked", Some(hint))
         }
         KeychainState::Missing(why) => {
-            let hint = "install and start gnome-keyring or KWallet to store credentials";
+            let hint = "install and start gnome-keyring or KWallet, or set secrets.backend: file";
             check("desktop", "keychain", Level::Warn, &why, Some(hint))
         }
     }

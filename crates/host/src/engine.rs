@@ -114,8 +114,11 @@ impl Core {
         for id in &ids {
             let state = states.get(id).copied().unwrap_or(BoxState::Missing);
             self.set_box_state(id, state);
-            if state == BoxState::Running && !self.state().is_released(id) {
-                self.adopt_soon(id);
+            if state == BoxState::Running {
+                self.keep_bridge(id);
+                if !self.state().is_released(id) {
+                    self.adopt_soon(id);
+                }
             }
         }
         for (id, workspace) in self.store.unfinished().await.unwrap_or_default() {

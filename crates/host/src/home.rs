@@ -12,7 +12,7 @@ pub fn default_home() -> Option<PathBuf> {
 
 /// Makes the folders, for their owner alone. Existing ones are tightened.
 pub fn prepare(home: &Path) -> io::Result<()> {
-    for dir in ["", "run", "run/boxes", "repos", "logs"] {
+    for dir in ["", "run", "run/boxes", "repos", "relay", "logs"] {
         private_dir(&home.join(dir))?;
     }
     Ok(())

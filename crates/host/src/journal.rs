@@ -1,9 +1,9 @@
 //! What the broker and the relay write goes to the store.
 
-use crate::store::{Store, StoreError};
-use approvals::{BoxFuture, Journal, JournalError};
+use crate::store::{Store, StoreError, in_words};
+use approvals::{BoxFuture, Draft, Journal, JournalError, Wanted};
+use protocol::QuestionId;
 use protocol::question::{Grant, Outcome, Question};
-use protocol::{BoxId, QuestionId};
 use relay::{Entry, Trail, TrailError};
 use std::time::Duration;
 
@@ -30,21 +30,37 @@ impl Journal for Written {
         })
     }
 
+    fn refused<'a>(
+        &'a self,
+        draft: &'a Draft,
+        outcome: &'a Outcome,
+    ) -> BoxFuture<'a, Result<(), JournalError>> {
+        Box::pin(async move {
+            let entry = Entry {
+                box_id: Some(draft.asker.box_id.clone()),
+                kind: "not-asked",
+                summary: format!("{}: {}", draft.title, in_words(outcome)),
+                data: serde_json::json!({ "method": draft.method, "outcome": outcome }),
+            };
+            self.0.record(entry).await.map_err(lost)
+        })
+    }
+
     fn grant_for<'a>(
         &'a self,
-        box_id: &'a BoxId,
-        method: &'a str,
-        scope: &'a str,
+        wanted: &'a Wanted<'a>,
     ) -> BoxFuture<'a, Result<Option<Grant>, JournalError>> {
         Box::pin(async move {
-            let (method, scope) = (method.to_owned(), scope.to_owned());
-            let grant = self.0.grant_for(box_id.clone(), method, scope).await.map_err(lost)?;
+            let Wanted { asker, method, keys } = wanted;
+            let (box_id, root) = (asker.box_id.clone(), asker.project_root.clone());
+            let grant = self.0.grant_for(box_id, root, (*method).to_owned(), keys.to_vec()).await;
+            let grant = grant.map_err(lost)?;
             if let Some(grant) = &grant {
                 let entry = Entry {
-                    box_id: Some(box_id.clone()),
+                    box_id: Some(asker.box_id.clone()),
                     kind: "allowed-by-rule",
                     summary: format!("Allowed by a rule: {}", grant.sentence),
-                    data: serde_json::json!({ "grant": grant.id, "scope": grant.scope }),
+                    data: serde_json::json!({ "grant": grant.id, "scope": grant.scope, "method": method }),
                 };
                 self.0.record(entry).await.map_err(lost)?;
             }

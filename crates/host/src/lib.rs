@@ -10,17 +10,28 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod api;
+mod bridge;
+mod checkpoints;
 pub mod client;
 mod control;
 mod core;
 mod create;
+mod credentials;
 mod doctor;
 mod engine;
+mod events;
 pub mod home;
+mod integrations;
 mod journal;
 mod lock;
+mod policies;
 mod port;
+mod prompt_command;
+pub mod quiet;
+mod remotes;
 mod resolve;
+#[cfg(test)]
+mod samples;
 mod sink;
 mod start;
 mod store;

@@ -3,13 +3,18 @@
 use crate::core::Core;
 use approvals::BoxFuture;
 use protocol::BoxId;
-use protocol::ctl::Unbundle;
-use relay::{BoxPort, PortError};
+use protocol::control::CheckpointView;
+use protocol::ctl::{CloneIn, KnownTags, Pack, TagsHead, Unbundle};
+use relay::{BoxPort, Checkpoints, NewCheckpoint, PortError};
+use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
 /// The most one bundle may bring to this disk.
 const MAX_BUNDLE: u64 = 1024 * 1024 * 1024;
+
+/// Between two landings of one box.
+const LANDING_PAUSE: std::time::Duration = std::time::Duration::from_millis(300);
 
 /// Holds the host weakly: the host owns the relay that owns this.
 pub struct EnginePort(pub Weak<Core>);
@@ -50,6 +55,82 @@ impl BoxPort for EnginePort {
         })
     }
 
+    fn export_tags<'a>(
+        &'a self,
+        id: &'a BoxId,
+        known: &'a KnownTags,
+        haves: &'a [String],
+        dest: &'a Path,
+    ) -> BoxFuture<'a, Result<TagsHead, PortError>> {
+        Box::pin(async move {
+            let core = self.core()?;
+            let (boxes, record) = core.reach(id).await.map_err(|e| PortError(e.message))?;
+            let tags = boxes.export_tags(&record, known, haves, dest, MAX_BUNDLE).await;
+            tags.map_err(|e| PortError(e.to_string()))
+        })
+    }
+
+    fn import_clone<'a>(
+        &'a self,
+        id: &'a BoxId,
+        clone: CloneIn,
+        bundle: Option<&'a Path>,
+    ) -> BoxFuture<'a, Result<(), PortError>> {
+        Box::pin(async move {
+            let core = self.core()?;
+            let (boxes, record) = core.reach(id).await.map_err(|e| PortError(e.message))?;
+            let done = boxes.clone_in(&record, &clone, bundle).await;
+            done.map_err(|e| PortError(e.to_string()))
+        })
+    }
+
+    fn pack<'a>(
+        &'a self,
+        id: &'a BoxId,
+        what: Pack,
+        dest: File,
+        limit: u64,
+    ) -> BoxFuture<'a, Result<(), PortError>> {
+        Box::pin(async move {
+            let core = self.core()?;
+            let (boxes, record) = core.reach(id).await.map_err(|e| PortError(e.message))?;
+            let done = boxes.pack(&record, &what, dest, limit).await;
+            done.map_err(|e| PortError(e.to_string()))
+        })
+    }
+
+    fn unpack<'a>(
+        &'a self,
+        id: &'a BoxId,
+        tar: File,
+        dest: &'a str,
+    ) -> BoxFuture<'a, Result<(), PortError>> {
+        Box::pin(async move {
+            let core = self.core()?;
+            let (boxes, record) = core.reach(id).await.map_err(|e| PortError(e.message))?;
+            let done = boxes.unpack(&record, tar, dest).await;
+            done.map_err(|e| PortError(e.to_string()))
+        })
+    }
+
+    fn checkpoints<'a>(&'a self, id: &'a BoxId) -> BoxFuture<'a, Result<Checkpoints, PortError>> {
+        Box::pin(async move {
+            let known = self.core()?.checkpoints_of(id).await;
+            known.map_err(|e| PortError(e.message))
+        })
+    }
+
+    fn checkpoint<'a>(
+        &'a self,
+        id: &'a BoxId,
+        wanted: NewCheckpoint,
+    ) -> BoxFuture<'a, Result<CheckpointView, PortError>> {
+        Box::pin(async move {
+            let made = self.core()?.make_checkpoint(id, wanted).await;
+            made.map_err(|e| PortError(e.message))
+        })
+    }
+
     fn ref_changed(&self, id: &BoxId) {
         if let Some(core) = self.0.upgrade() {
             core.land_soon(id);
@@ -77,6 +158,8 @@ impl Core {
                     // Not louder: a box decides how often, and what it says.
                     tracing::debug!("commits of {id} did not reach the host's repository: {e}");
                 }
+                // A box decides how often; the host how often at most.
+                tokio::time::sleep(LANDING_PAUSE).await;
                 let mut state = core.state();
                 let Some(known) = state.boxes.get_mut(&id) else { return };
                 match known.landing {

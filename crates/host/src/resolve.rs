@@ -67,7 +67,7 @@ fn only(found: &[&Candidate], of: &str) -> Result<BoxId, ControlError> {
 }
 
 fn no_match(boxes: &[Candidate], query: &str) -> ControlError {
-    let text = format!("no agentbox matches \"{}\"", protocol::text::visible(query));
+    let text = format!("no box matches \"{}\"", protocol::text::visible(query));
     let error = ControlError::new(ErrorCode::Usage, text);
     let near = boxes.iter().map(|b| (distance(b.name.as_str(), query), b)).min_by_key(|(d, _)| *d);
     match near {
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(find(Some("bfff"), "/").unwrap(), "bffffffff");
         assert_eq!(find(Some("b123"), "/").unwrap(), "b12345678", "an exact name beats a prefix");
         let miss = find(Some("zz"), "/").unwrap_err();
-        assert_eq!(miss.message, "no agentbox matches \"zz\"");
+        assert_eq!(miss.message, "no box matches \"zz\"");
         assert!(find(Some("bf"), "/").is_err(), "two characters are no prefix");
         assert_eq!(find(Some("dosc"), "/").unwrap_err().hints, ["did you mean docs?"]);
     }

@@ -24,4 +24,8 @@ impl Sink for EventSink {
         });
         core.send_view_later(&question.box_id);
     }
+
+    fn is_attached(&self) -> bool {
+        self.0.upgrade().is_some_and(|core| core.is_watched())
+    }
 }

@@ -2,10 +2,15 @@
 
 use crate::api::Api;
 use crate::client::Client;
-use crate::core::{Core, Known};
+use crate::core::{Core, Known, Parts};
+use crate::credentials::Kept;
+use crate::events::Events;
 use crate::journal::Written;
 use crate::lock::HostLock;
+use crate::policies::HostPolicies;
 use crate::port::EnginePort;
+use crate::prompt_command::PromptCommand;
+use crate::quiet::Quiet;
 use crate::sink::EventSink;
 use crate::store::{Store, StoreError};
 use crate::{Kind, control, doctor, home};
@@ -13,7 +18,8 @@ use approvals::{Broker, Limits};
 use protocol::boxes::BoxState;
 use protocol::control::{ControlError, HostStatus, Request};
 use relay::process::{ProcessError, Tool, base_env};
-use relay::{Deps, Relay, TokenHash};
+use relay::{Deps, Rates, Relay, TokenHash};
+use secrets::{Backend, Vault};
 use settings::Settings;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -82,6 +88,8 @@ impl Host {
             core.tasks.clone(),
         ));
         core.tasks.spawn(core.clone().follow_engine());
+        let writing = core.events_log.clone().write(core.store.clone(), core.stop.clone());
+        core.tasks.spawn(writing);
         Ok(Self { api, core, _lock: lock })
     }
 
@@ -118,24 +126,68 @@ async fn build(options: Options, store: Store) -> Result<Arc<Core>, StartError> 
     let fresh: [u8; 16] = crate::create::random()?;
     let fresh = fresh.iter().map(|b| format!("{b:02x}")).collect();
     let install = store.install_id(fresh).await?;
-    let git = Tool::find("git", &std::env::var_os("PATH").unwrap_or_default())?;
-    let timeout = options.settings.approvals.timeout();
+    let search_path = std::env::var_os("PATH").unwrap_or_default();
+    Tool::find("git", &search_path)?;
+    let Options { home, kind, settings } = options;
+    let timeout = settings.approvals.timeout();
     let written = Arc::new(Written(store.clone()));
     let limits = Limits { timeout, ..Limits::default() };
     let broker = Broker::new(written.clone(), limits);
+    broker.set_policy(match settings.approvals.when_nobody_watches {
+        settings::WhenNobody::Wait => approvals::WhenNobody::Wait,
+        settings::WhenNobody::Deny => approvals::WhenNobody::Deny,
+    });
+    let vault = Vault::new(match settings.secrets.backend {
+        settings::SecretsBackend::Keychain => Backend::Keychain { home: install.clone() },
+        settings::SecretsBackend::File => Backend::File(home.join("secrets")),
+    });
+    let inherited: Vec<_> = std::env::vars_os().collect();
     let core = Arc::new_cyclic(|core| {
+        let events = Arc::new(Events::new(core.clone()));
         let relay = Relay::new(Deps {
             broker: broker.clone(),
             port: Arc::new(EnginePort(core.clone())),
             trail: written,
-            git,
-            env: base_env(std::env::vars_os()),
+            events: events.clone(),
+            policies: Arc::new(HostPolicies::new(home.clone())),
+            credentials: Arc::new(Kept { vault: vault.clone(), store: store.clone() }),
+            search_path,
+            env: base_env(inherited.iter().cloned()),
+            inherited,
+            scratch: home.join("relay"),
+            home: home.clone(),
             question_timeout: timeout,
+            rates: rates(&settings.relay),
         });
-        Core::new(options.home, options.kind, options.settings, install, store, broker, relay)
+        let quiet = Quiet::new(settings.approvals.quiet);
+        Core::new(Parts {
+            home,
+            kind,
+            settings,
+            install,
+            store,
+            broker,
+            relay,
+            vault,
+            events,
+            quiet,
+        })
     });
     core.broker.add_sink(Arc::new(EventSink(Arc::downgrade(&core))));
+    core.tasks.spawn(crate::quiet::keep(core.clone()));
+    if let Some(command) = &core.settings.approvals.prompt_command {
+        core.broker.add_sink(PromptCommand::start(&core, command));
+    }
     Ok(core)
+}
+
+/// A quarter of a minute's calls, and a tenth of its events, may come at once.
+fn rates(set: &settings::Relay) -> Rates {
+    Rates {
+        calls: (set.calls_per_minute, (set.calls_per_minute / 4).max(1)),
+        events: (set.events_per_minute, (set.events_per_minute / 10).max(1)),
+        ..Rates::default()
+    }
 }
 
 impl Core {
@@ -145,6 +197,7 @@ impl Core {
         if lost > 0 {
             tracing::warn!("{lost} questions were open when the last host ended; they count as no");
         }
+        self.events_log.bring_back(&self.store).await?;
         for stored in self.store.boxes().await? {
             let record = stored.record;
             if let Err(e) = self.register_hash(&record, TokenHash::from_bytes(stored.token_hash)) {

@@ -1,5 +1,7 @@
 use super::*;
-use protocol::question::{Surface, Tier};
+use protocol::audit::AuditVerdict;
+use protocol::question::{Evidence, Grant, Outcome, Question, Reach, Surface, Tier};
+use protocol::{BoxId, GrantId, QuestionId};
 
 fn entry(summary: &str) -> Entry {
     Entry {
@@ -17,14 +19,13 @@ fn question(id: u8) -> Question {
         box_name: "smoke".parse().unwrap(),
         project: "shop".into(),
         method: "git.push".into(),
-        tier: Tier::Normal,
+        tier: Tier::Routine,
         title: "Push 1 commit to origin/main".into(),
         target: "example.org/shop".into(),
-        commits: vec![],
-        more_commits: 0,
-        summary: None,
+        evidence: Evidence::default(),
         warnings: vec![],
         argv: vec!["git".into()],
+        remember: None,
         created_at: 1,
         expires_at: 2,
         digest: "d".into(),
@@ -65,7 +66,10 @@ async fn a_question_is_in_the_trail_from_asking_to_answer() {
     store.resolved(q.id.clone(), by.clone(), Duration::from_millis(1500)).await.unwrap();
     // Only the first end counts.
     store.resolved(q.id.clone(), Outcome::Expired, Duration::ZERO).await.unwrap();
-    let trail = store.audit(Some(q.box_id), 10).await.unwrap();
+    let trail = store
+        .audit(Filter { box_id: Some(q.box_id), limit: 10, ..Filter::default() })
+        .await
+        .unwrap();
     let kinds: Vec<&str> = trail.iter().map(|r| r.kind.as_str()).collect();
     assert_eq!(kinds, ["asked", "answered"]);
     assert_eq!(trail[1].data["openMs"], 1500);
@@ -80,7 +84,7 @@ async fn questions_of_a_killed_host_are_a_no() {
     let store = Store::open(&path).unwrap();
     assert_eq!(store.close_lost_questions().await.unwrap(), 1);
     assert_eq!(store.close_lost_questions().await.unwrap(), 0);
-    let trail = store.audit(None, 10).await.unwrap();
+    let trail = store.audit(Filter { limit: 10, ..Filter::default() }).await.unwrap();
     assert!(trail[1].summary.ends_with("the host stopped, denied"));
     assert_eq!(store.verify().await.unwrap().broken, None);
 }
@@ -95,30 +99,119 @@ async fn boxes_16_26_an_index_is_never_used_twice() {
     assert_eq!(store.next_index(a).await.unwrap(), 3);
 }
 
-#[tokio::test]
-async fn rules_hold_until_they_expire_or_are_removed() {
-    let (store, _dir) = store();
-    let grant = |n: u8, expires_at| Grant {
+fn grant(n: u8, reach: Reach, expires_at: Millis) -> Grant {
+    Grant {
         id: GrantId::from_bytes([n; 16]),
+        reach,
         box_id: "b00000001".parse().unwrap(),
         box_name: "smoke".parse().unwrap(),
+        project: "shop".into(),
+        project_root: "/shop".into(),
         method: "git.push".into(),
         scope: format!("scope {n}"),
         sentence: "Let smoke push".into(),
         created_at: 0,
         expires_at,
-    };
-    store.add_grant(grant(1, now() + 60_000)).await.unwrap();
-    store.add_grant(grant(2, now() - 1)).await.unwrap();
-    let find = |scope: &str| {
-        store.grant_for("b00000001".parse().unwrap(), "git.push".into(), scope.to_owned())
-    };
-    assert!(find("scope 1").await.unwrap().is_some());
-    assert!(find("scope 2").await.unwrap().is_none());
+    }
+}
+
+async fn covered(store: &Store, id: &str, root: &str, scopes: &[&str]) -> bool {
+    let scopes = scopes.iter().map(ToString::to_string).collect();
+    let found = store.grant_for(id.parse().unwrap(), root.into(), "git.push".into(), scopes);
+    found.await.unwrap().is_some()
+}
+
+#[tokio::test]
+async fn rules_hold_until_they_expire_or_are_removed() {
+    let (store, _dir) = store();
+    store.add_grant(grant(1, Reach::Box, now() + 60_000)).await.unwrap();
+    store.add_grant(grant(2, Reach::Box, now() - 1)).await.unwrap();
+    assert!(covered(&store, "b00000001", "/shop", &["scope 9", "scope 1"]).await);
+    assert!(!covered(&store, "b00000001", "/shop", &["scope 2"]).await);
     assert_eq!(store.grants().await.unwrap().len(), 1);
     assert!(store.revoke(GrantId::from_bytes([1; 16])).await.unwrap());
     assert!(!store.revoke(GrantId::from_bytes([1; 16])).await.unwrap());
-    assert!(find("scope 1").await.unwrap().is_none());
+    assert!(!covered(&store, "b00000001", "/shop", &["scope 1"]).await);
+}
+
+#[tokio::test]
+async fn a_rule_reaches_as_far_as_it_says() {
+    let (store, _dir) = store();
+    let later = now() + 60_000;
+    for (n, reach) in [(1, Reach::Box), (2, Reach::Project), (3, Reach::Everywhere)] {
+        store.add_grant(grant(n, reach, later)).await.unwrap();
+    }
+    let cases = [
+        ("b00000001", "/shop", [true, true, true]),
+        ("b00000002", "/shop", [false, true, true]),
+        ("b00000002", "/other", [false, false, true]),
+    ];
+    for (id, root, wanted) in cases {
+        for (n, wanted) in (1..).zip(wanted) {
+            let scope = format!("scope {n}");
+            assert_eq!(covered(&store, id, root, &[&scope]).await, wanted, "{id} {root} {n}");
+        }
+    }
+    // A box takes its own rules with it, not those made for others.
+    store.remove_box(&"b00000001".parse().unwrap()).await.unwrap();
+    assert_eq!(store.grants().await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn records_that_come_at_once_are_one_whole_chain() {
+    let (store, _dir) = store();
+    let all = (0..500).map(|n| {
+        let store = store.clone();
+        tokio::spawn(async move { store.record(entry(&n.to_string())).await.unwrap() })
+    });
+    for one in all.collect::<Vec<_>>() {
+        one.await.unwrap();
+    }
+    assert_eq!(store.verify().await.unwrap(), AuditVerdict { records: 500, broken: None });
+}
+
+#[tokio::test]
+async fn the_trail_can_be_searched() {
+    let (store, _dir) = store();
+    for (kind, summary) in [("refused", "git push"), ("executed", "Push 1"), ("asked", "push 2")] {
+        let box_id = (kind != "asked").then(|| "b00000001".parse().unwrap());
+        let data = serde_json::json!({});
+        store.record(Entry { box_id, kind, summary: summary.into(), data }).await.unwrap();
+    }
+    let found = async |filter: Filter| {
+        let filter = Filter { limit: 10, ..filter };
+        store.audit(filter).await.unwrap().iter().map(|r| r.seq).collect::<Vec<_>>()
+    };
+    let kinds = vec!["refused".to_owned(), "asked".to_owned()];
+    assert_eq!(found(Filter { kinds, ..Filter::default() }).await, [1, 3]);
+    assert_eq!(found(Filter { text: Some("PUSH".into()), ..Filter::default() }).await, [1, 2, 3]);
+    assert_eq!(found(Filter { after: Some(1), ..Filter::default() }).await, [2, 3]);
+    assert!(found(Filter { since: Some(now() + 1000), ..Filter::default() }).await.is_empty());
+    assert_eq!(found(Filter { until: Some(now() + 1000), ..Filter::default() }).await.len(), 3);
+    let box_id = Some("b00000001".parse().unwrap());
+    assert_eq!(found(Filter { box_id, ..Filter::default() }).await, [1, 2]);
+}
+
+#[tokio::test]
+async fn rules_of_an_older_database_go_on_for_their_box() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("agentbox.db");
+    let conn = Connection::open(&path).unwrap();
+    for sql in &MIGRATIONS[..2] {
+        conn.execute_batch(sql).unwrap();
+    }
+    conn.pragma_update(None, "user_version", 2).unwrap();
+    let mut rule = serde_json::to_value(grant(1, Reach::Box, now() + 60_000)).unwrap();
+    for new in ["reach", "project", "projectRoot"] {
+        rule.as_object_mut().unwrap().remove(new);
+    }
+    let row =
+        rusqlite::params!["1", "b00000001", "git.push", "scope 1", rule.to_string(), i64::MAX];
+    conn.execute("INSERT INTO grants VALUES (?1, ?2, ?3, ?4, ?5, ?6)", row).unwrap();
+    drop(conn);
+    let store = Store::open(&path).unwrap();
+    assert!(covered(&store, "b00000001", "/shop", &["scope 1"]).await);
+    assert!(!covered(&store, "b00000002", "/shop", &["scope 1"]).await);
 }
 
 #[test]

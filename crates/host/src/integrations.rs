@@ -1,0 +1,155 @@
+//! Services people switch on for their boxes: list, switch, try.
+
+use crate::core::Core;
+use crate::policies::{policy_of, project_dir};
+use connectors::connector::{Connector, Means};
+use connectors::registry;
+use protocol::control::{ControlError, ErrorCode, Level};
+use protocol::integrations::{IntegrationView, Layer, OpView, ProgramView, Tried};
+use relay::{Entry, Probe};
+use settings::Settings;
+use settings::edit::Scalar;
+use std::path::{Path, PathBuf};
+
+fn find(service: &str) -> Result<&'static Connector, ControlError> {
+    registry::find(service).ok_or_else(|| {
+        let names: Vec<&str> = registry::CONNECTORS.iter().map(|c| c.service).collect();
+        ControlError::new(ErrorCode::Usage, format!("there is no integration named {service}"))
+            .hint(format!("there are {}.", names.join(", ")))
+    })
+}
+
+fn unreadable(e: settings::Error) -> ControlError {
+    ControlError::new(ErrorCode::Usage, e.to_string())
+}
+
+impl Core {
+    /// The host's own folder for the project a folder belongs to.
+    async fn settings_dir(&self, cwd: Option<&str>) -> Result<Option<PathBuf>, ControlError> {
+        let Some(cwd) = cwd else { return Ok(None) };
+        let root = boxes::project::project_root(Path::new(cwd)).await;
+        let root = root.map_err(crate::engine::control_error)?;
+        Ok(Some(project_dir(&self.home, &root)))
+    }
+
+    pub async fn integrations(
+        &self,
+        cwd: Option<&str>,
+    ) -> Result<Vec<IntegrationView>, ControlError> {
+        let dir = self.settings_dir(cwd).await?;
+        registry::CONNECTORS.iter().map(|c| self.integration(c, dir.as_deref())).collect()
+    }
+
+    fn integration(
+        &self,
+        connector: &'static Connector,
+        dir: Option<&Path>,
+    ) -> Result<IntegrationView, ControlError> {
+        let settings = Settings::load_for(&self.home, dir).map_err(unreadable)?;
+        let key = format!("integrations.{}.enabled", connector.service);
+        let program = connector.program().map(|p| ProgramView {
+            name: p.name.to_owned(),
+            path: self.relay.program(p.name).map(|path| path.display().to_string()),
+        });
+        let (install_hint, login_hint) = match &connector.means {
+            Means::Cli(p) => (Some(p.install_hint.to_owned()), p.login_hint),
+            Means::Http(api) => (None, api.login_hint),
+        };
+        let op = |i: &'static connectors::connector::OpInfo| OpView {
+            name: i.name.to_owned(),
+            write: i.write,
+            summary: i.summary.to_owned(),
+        };
+        Ok(IntegrationView {
+            service: connector.service.to_owned(),
+            title: connector.title.to_owned(),
+            about: connector.about.to_owned(),
+            enabled: policy_of(&settings).integration(connector.service).enabled,
+            decided_by: settings::decided_by(&self.home, dir, &key).to_owned(),
+            program,
+            credentials: connector.secrets.iter().filter_map(|s| s.id.parse().ok()).collect(),
+            ops: connector.infos().map(op).collect(),
+            install_hint,
+            login_hint: Some(login_hint.to_owned()),
+        })
+    }
+
+    pub async fn set_integration(
+        &self,
+        service: &str,
+        enabled: bool,
+        layer: Layer,
+        cwd: Option<&str>,
+    ) -> Result<IntegrationView, ControlError> {
+        let connector = find(service)?;
+        let dir = self.settings_dir(cwd).await?;
+        let folder = match layer {
+            Layer::Global => self.home.clone(),
+            Layer::Project => dir.clone().ok_or_else(|| {
+                ControlError::new(ErrorCode::Usage, "which project? No folder was named.")
+            })?,
+        };
+        let key = format!("integrations.{service}.enabled");
+        let file = folder.join("config.yaml");
+        settings::edit::set(&file, &key, Scalar::Bool(enabled))
+            .map_err(|e| ControlError::new(ErrorCode::Failed, e.to_string()))?;
+        let what = if enabled { "enabled" } else { "disabled" };
+        let entry = Entry {
+            box_id: None,
+            kind: "setting-changed",
+            summary: format!("{} {what} in {}", connector.title, file.display()),
+            data: serde_json::json!({ "key": key, "value": enabled, "file": file }),
+        };
+        self.store.record(entry).await?;
+        self.integration(connector, dir.as_deref())
+    }
+
+    /// Does the service answer, with the login or credential the relay would use?
+    pub async fn test_integration(
+        &self,
+        service: &str,
+        cwd: Option<&str>,
+    ) -> Result<Tried, ControlError> {
+        let connector = find(service)?;
+        let dir = self.settings_dir(cwd).await?;
+        let settings = Settings::load_for(&self.home, dir.as_deref()).map_err(unreadable)?;
+        let base_url = policy_of(&settings).integration(service).base_url;
+        Ok(tried(connector, self.relay.probe(connector, base_url.as_deref()).await))
+    }
+
+    /// One row of the check-up.
+    pub async fn integration_check(&self, connector: &'static Connector) -> Tried {
+        let settings = match Settings::load_for(&self.home, None) {
+            Ok(settings) => settings,
+            Err(e) => return Tried { level: Level::Info, detail: e.to_string(), hint: None },
+        };
+        let policy = policy_of(&settings).integration(connector.service);
+        if !policy.enabled {
+            let hint = Some(format!("agentbox integrations enable {}", connector.service));
+            return Tried { level: Level::Info, detail: "disabled".into(), hint };
+        }
+        tried(connector, self.relay.probe(connector, policy.base_url.as_deref()).await)
+    }
+}
+
+fn tried(connector: &Connector, probe: Probe) -> Tried {
+    let (install, login) = match &connector.means {
+        Means::Cli(p) => (p.install_hint, p.login_hint),
+        Means::Http(api) => ("", api.login_hint),
+    };
+    let name = connector.program().map_or(connector.service, |p| p.name);
+    let warn = |detail: String, hint: &str| {
+        let hint = (!hint.is_empty()).then(|| hint.to_owned());
+        Tried { level: Level::Warn, detail, hint }
+    };
+    match probe {
+        Probe::Ready(version) => {
+            Tried { level: Level::Ok, detail: format!("{version} · authed"), hint: None }
+        }
+        Probe::Missing => warn(format!("{name} not installed"), install),
+        Probe::Broken(why) => warn(format!("{name} --version failed: {why}"), ""),
+        Probe::NotLoggedIn => warn("not logged in".into(), login),
+        Probe::Slow => warn("auth check timed out after 10s".into(), ""),
+        Probe::Failed(why) => warn(why, ""),
+    }
+}

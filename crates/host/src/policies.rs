@@ -1,0 +1,129 @@
+//! What the settings say right now, for the relay.
+//!
+//! Only files below the home are read: a box can write its project's `agentbox.yaml`. They are read
+//! anew whenever they changed, so that switching something off holds from the next call on. Settings
+//! that cannot be read are as strict as settings can be.
+
+use connectors::registry;
+use relay::{IntegrationPolicy, Mode, Policies, Policy};
+use settings::Settings;
+use std::collections::{BTreeMap, HashMap};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// A file as it was when it was read: inode, size and time of its last change, if it is there.
+type Stamp = Option<(u64, u64, i64, i64)>;
+
+pub struct HostPolicies {
+    home: PathBuf,
+    known: Mutex<HashMap<PathBuf, ([Stamp; 2], Policy)>>,
+}
+
+impl HostPolicies {
+    pub fn new(home: PathBuf) -> Self {
+        Self { home, known: Mutex::default() }
+    }
+}
+
+impl Policies for HostPolicies {
+    fn policy(&self, project_root: &Path) -> Policy {
+        let dir = project_dir(&self.home, project_root);
+        let stamps = [stamp(&self.home.join("config.yaml")), stamp(&dir.join("config.yaml"))];
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((then, policy)) = known.get(&dir)
+            && *then == stamps
+        {
+            return policy.clone();
+        }
+        let policy = match Settings::load_for(&self.home, Some(&dir)) {
+            Ok(settings) => policy_of(&settings),
+            Err(e) => {
+                tracing::error!("settings cannot be read, everything is asked for or off: {e}");
+                Policy::default()
+            }
+        };
+        known.insert(dir, (stamps, policy.clone()));
+        policy
+    }
+}
+
+/// Where the host keeps what it knows about a project. Not in the project.
+pub fn project_dir(home: &Path, root: &Path) -> PathBuf {
+    let name = root.file_name().unwrap_or_default().to_string_lossy();
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name: String = name.chars().take(40).map(safe).collect();
+    home.join("projects").join(format!("{}-{name}", boxes::project::project_hash(root)))
+}
+
+fn stamp(file: &Path) -> Stamp {
+    let m = std::fs::metadata(file).ok()?;
+    Some((m.ino(), m.len(), m.mtime(), m.mtime_nsec()))
+}
+
+/// Every service there is, with what the settings say of it.
+pub fn policy_of(settings: &Settings) -> Policy {
+    let integration = |service: &str, on_by_default: bool| {
+        let given = settings.integrations.get(service);
+        IntegrationPolicy {
+            enabled: given.and_then(|g| g.enabled).unwrap_or(on_by_default),
+            auto_approve_writes: given.is_some_and(|g| g.auto_approve_writes),
+            base_url: given.and_then(|g| g.base_url.clone()),
+        }
+    };
+    let integrations: BTreeMap<String, IntegrationPolicy> = registry::CONNECTORS
+        .iter()
+        .map(|c| (c.service.to_owned(), integration(c.service, c.on_by_default)))
+        .collect();
+    Policy {
+        mode: match settings.approvals.mode {
+            settings::ApprovalMode::Ask => Mode::Ask,
+            settings::ApprovalMode::Safe => Mode::Safe,
+        },
+        integrations,
+        checkout: settings.gh.checkout,
+        copy_max_bytes: settings.boxes.cp_max_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enabled(policies: &HostPolicies, project: &Path) -> bool {
+        policies.policy(project).integration("notion").enabled
+    }
+
+    #[test]
+    fn relay_19_33_a_flip_holds_at_once_and_a_broken_file_means_off() {
+        let home = tempfile::tempdir().unwrap();
+        let project = Path::new("/home/ada/shop");
+        let policies = HostPolicies::new(home.path().to_owned());
+        let config = home.path().join("config.yaml");
+        assert!(!enabled(&policies, project));
+        assert!(policies.policy(project).integration("github").enabled);
+        std::fs::write(&config, "integrations: {notion: {enabled: true}}").unwrap();
+        assert!(enabled(&policies, project));
+        std::fs::write(&config, "integrations: {notion: {enabled: tru").unwrap();
+        assert!(!enabled(&policies, project));
+        assert!(!policies.policy(project).integration("github").enabled);
+        std::fs::write(&config, "integrations: {notion: {enabled: true}}\n").unwrap();
+        assert!(enabled(&policies, project));
+        let own = project_dir(home.path(), project);
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::write(own.join("config.yaml"), "integrations: {notion: {enabled: false}}")
+            .unwrap();
+        assert!(!enabled(&policies, project));
+        assert!(enabled(&policies, Path::new("/home/ada/other")));
+    }
+
+    #[test]
+    fn relay_19_34_a_repository_enables_nothing() {
+        let (home, project) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let text = "defaults: {integrations: {notion: {enabled: true}}}\nintegrations: {notion: {enabled: true}}\napprovals: {mode: safe}\n";
+        std::fs::write(project.path().join("agentbox.yaml"), text).unwrap();
+        let policies = HostPolicies::new(home.path().to_owned());
+        assert!(!enabled(&policies, project.path()));
+        assert_eq!(policies.policy(project.path()).mode, Mode::Ask);
+    }
+}
