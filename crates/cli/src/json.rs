@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// Raised when a field changes its meaning or goes away; new fields do not raise it.
-const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 1;
 
 /// `{"schema":1,"<key>":<value>}`.
 pub fn envelope(key: &str, value: &impl Serialize) -> serde_json::Result<String> {

@@ -4,10 +4,10 @@
 //! prints and one pass too many costs nothing.
 
 use crate::error::CommandError;
-use crate::time::{ago, until};
+use crate::time::{ago, ends, until};
 use crate::ui::Look;
-use jiff::Timestamp;
-use protocol::question::{Question, Tier};
+use jiff::{Timestamp, Zoned};
+use protocol::question::{Breadth, Commit, Evidence, Fact, Question, Reach, Tier};
 use protocol::text::{command_line, visible};
 use std::fmt::Write;
 
@@ -18,6 +18,19 @@ const SHOWN: usize = 8;
 
 /// The whole question, with how to answer it.
 pub fn render(look: Look, question: &Question, all: &[Question], now: Timestamp) -> String {
+    let mut text = shown(look, question, now);
+    let id = short_id(question, all);
+    let expiry = until(now, question.expires_at);
+    let _ = writeln!(
+        text,
+        "  agentbox approve {id}  or  agentbox deny {id}  {}",
+        look.dim(&format!("(expires {expiry})"))
+    );
+    text
+}
+
+/// The whole question.
+pub fn shown(look: Look, question: &Question, now: Timestamp) -> String {
     let mut text = String::new();
     let name = visible(question.box_name.as_str());
     let age = ago(now, question.created_at);
@@ -30,38 +43,101 @@ pub fn render(look: Look, question: &Question, all: &[Question], now: Timestamp)
     );
     let _ = writeln!(text, "  {}", look.bold(&visible(&question.title)));
     let _ = writeln!(text, "  {}", visible(&question.target));
-    evidence(&mut text, look, question);
-    let _ = writeln!(text, "\n    {}\n", command_line(&question.argv));
-    let id = short_id(question, all);
-    let expiry = until(now, question.expires_at);
-    let _ = writeln!(
-        text,
-        "  agentbox approve {id}  or  agentbox deny {id}  {}",
-        look.dim(&format!("(expires {expiry})"))
-    );
-    text
-}
-
-fn evidence(text: &mut String, look: Look, question: &Question) {
-    if !question.commits.is_empty() {
-        text.push('\n');
-    }
-    for commit in &question.commits {
-        let _ =
-            writeln!(text, "    {} {}", look.warn(&visible(&commit.oid)), visible(&commit.subject));
-    }
-    if question.more_commits > 0 {
-        let _ = writeln!(text, "    and {} more", question.more_commits);
-    }
-    if let Some(summary) = &question.summary {
-        let _ = writeln!(text, "    {}", visible(summary));
-    }
+    facts(&mut text, look, &question.evidence.facts);
+    evidence(&mut text, look, &question.evidence);
     if question.tier == Tier::Irreversible {
         let _ = writeln!(text, "  {} cannot be undone", look.bad("⚠"));
     }
     for warning in &question.warnings {
         let _ = writeln!(text, "  {} {}", look.bad("⚠"), visible(warning));
     }
+    let _ = writeln!(text, "\n    {}\n", command_line(&question.argv));
+    text
+}
+
+/// Labels stand in a column of their own, so that no value can pass for another fact.
+fn facts(text: &mut String, look: Look, facts: &[Fact]) {
+    let width = facts.iter().map(|f| visible(&f.label).chars().count()).max().unwrap_or(0);
+    if width > 0 {
+        text.push('\n');
+    }
+    for fact in facts {
+        let label = format!("{:<width$}", visible(&fact.label));
+        let _ = writeln!(text, "    {}  {}", look.dim(&label), visible(&fact.value));
+    }
+}
+
+fn evidence(text: &mut String, look: Look, evidence: &Evidence) {
+    let Evidence { commits, body, files, .. } = evidence;
+    if !commits.is_empty() {
+        text.push('\n');
+    }
+    for Commit { oid, subject } in commits {
+        let _ = writeln!(text, "    {} {}", look.warn(&visible(oid)), visible(subject));
+    }
+    more(text, evidence.more_commits, "commit");
+    if !body.is_empty() {
+        text.push('\n');
+    }
+    for line in body {
+        let _ = writeln!(text, "    {} {}", look.dim("│"), visible(line));
+    }
+    more(text, evidence.more_body, "line");
+    if !files.is_empty() {
+        text.push('\n');
+    }
+    for file in files {
+        let note = file.note.as_ref().map(|n| look.warn(&format!("  ⚠ {}", visible(n))));
+        let size = look.dim(&size(file.bytes));
+        let _ = writeln!(text, "    {}  {size}{}", visible(&file.path), note.unwrap_or_default());
+    }
+    more(text, evidence.more_files, "file");
+    if let Some(summary) = &evidence.summary {
+        let _ = writeln!(text, "    {}", visible(summary));
+    }
+}
+
+fn more(text: &mut String, count: u32, what: &str) {
+    if count > 0 {
+        let plural = if count == 1 { "" } else { "s" };
+        let _ = writeln!(text, "    and {count} more {what}{plural}");
+    }
+}
+
+/// “512 bytes”, “1.2 KB”, “34 MB”.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KB", "MB", "GB", "TB", "PB"];
+    if bytes < 1000 {
+        return format!("{bytes} bytes");
+    }
+    let mut tenths = bytes / 100;
+    let mut unit = 0;
+    while tenths >= 10_000 && unit + 1 < UNITS.len() {
+        tenths /= 1000;
+        unit += 1;
+    }
+    match tenths {
+        ..100 => format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit]),
+        _ => format!("{} {}", tenths / 10, UNITS[unit]),
+    }
+}
+
+/// What a rule made at this question would let happen, with its end: “Let fix-login push to
+/// fix-login of github.com/acme/shop-api until 15:20”. None when there can be no such rule.
+pub fn rule(
+    question: &Question,
+    reach: Reach,
+    breadth: Breadth,
+    seconds: u64,
+    now: &Zoned,
+) -> Option<String> {
+    let remember = question.remember.as_ref()?;
+    if breadth == Breadth::Kind && remember.kind.is_none() {
+        return None;
+    }
+    let name = question.box_name.as_str();
+    let sentence = remember.sentence(name, &question.project, reach, breadth);
+    Some(format!("{} {}", visible(&sentence), ends(now, seconds)))
 }
 
 /// One line: “fix-login: Push 3 commits to origin/fix-login (github.com/acme/shop-api)”.
@@ -133,13 +209,57 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_question_cannot_draw() {
-        let mut question = samples::questions().remove(0);
-        question.title = "Push\n\x1b[2Jnothing".into();
-        question.argv = vec!["git".into(), "push\r\u{202e}x".into()];
+    fn relay_19_54_relay_a24_a_hostile_question_cannot_draw() {
+        let evil = "x\n\x1b[2J\r\u{202e}y";
+        let mut question = samples::questions().remove(2);
+        question.title = evil.into();
+        question.target = evil.into();
+        question.project = evil.into();
+        question.argv = vec!["git".into(), evil.into()];
+        question.warnings = vec![evil.into()];
+        question.evidence.facts[0].label = evil.into();
+        question.evidence.facts[0].value = evil.into();
+        question.evidence.body = vec![evil.into()];
+        question.evidence.files[0].path = evil.into();
+        question.evidence.files[0].note = Some(evil.into());
+        question.evidence.commits = vec![Commit { oid: evil.into(), subject: evil.into() }];
+        question.evidence.summary = Some(evil.into());
         let text = render(Look::PLAIN, &question, &[], samples::now());
         assert!(!text.contains(['\x1b', '\r', '\u{202e}']), "{text}");
-        assert!(text.contains("Push⏎\\x1b[2Jnothing"), "{text}");
+        assert_eq!(text.matches("x⏎\\x1b[2J").count(), 13, "{text}");
+    }
+
+    #[test]
+    fn relay_19_55_the_end_of_a_long_argument_is_there() {
+        let mut question = samples::questions().remove(0);
+        question.argv.push(format!("{}--admin", "x".repeat(5000)));
+        let text = render(Look::PLAIN, &question, &[], samples::now());
+        assert!(text.contains("--admin"));
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        let said = [0, 999, 1000, 1234, 34_567, 1_000_000, 3_400_000_000].map(size);
+        let wanted = ["0 bytes", "999 bytes", "1.0 KB", "1.2 KB", "34 KB", "1.0 MB", "3.4 GB"];
+        assert_eq!(said, wanted);
+    }
+
+    #[test]
+    fn a_rule_is_one_sentence_with_its_end() {
+        let question = samples::questions().remove(0);
+        let now = samples::now().to_zoned(jiff::tz::TimeZone::UTC);
+        let of = |reach, breadth, seconds| rule(&question, reach, breadth, seconds, &now);
+        assert_eq!(
+            of(Reach::Box, Breadth::Exact, 3600).unwrap(),
+            "Let fix-login push to fix-login of github.com/acme/shop-api until 01:00"
+        );
+        assert_eq!(
+            of(Reach::Project, Breadth::Kind, 86_400).unwrap(),
+            "Let every box of shop-api push to any branch of github.com/acme/shop-api until \
+             tomorrow 00:00"
+        );
+        let never = samples::questions().remove(1);
+        assert_eq!(rule(&never, Reach::Box, Breadth::Exact, 60, &now), None);
     }
 
     #[test]

@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use protocol::audit::AuditRecord;
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{Check, EngineStatus, HostStatus, Level, Notice};
-use protocol::question::{Commit, Grant, Question, Tier};
+use protocol::question::{
+    Commit, Evidence, Fact, FileLine, Grant, Question, Reach, Remember, Tier,
+};
 
 const NOW_MS: u64 = 1_767_225_600_000;
 
@@ -47,9 +49,12 @@ fn one_box(
         project_root: format!("/home/ada/{project}"),
         state,
         branch: Some(format!("agentbox/{name}")),
+        publish: None,
         image: "agentbox/box:0123456789ab".into(),
         created_at: NOW_MS - 3_600_000,
         questions,
+        muted_until: None,
+        channel: "socket".into(),
     }
 }
 
@@ -60,20 +65,27 @@ pub fn questions() -> Vec<Question> {
         box_name: "fix-login".parse().unwrap(),
         project: "shop-api".into(),
         method: "git.push".into(),
-        tier: Tier::Normal,
+        tier: Tier::Routine,
         title: "Push 5 commits to origin/fix-login".into(),
         target: "github.com/acme/shop-api".into(),
-        commits: vec![
-            commit("9f31c02", "Check token expiry before refresh"),
-            commit("1a77be4", "Add test for clock skew"),
-            commit("c0ffee1", "Log refresh failures"),
-        ],
-        more_commits: 2,
-        summary: Some("5 files, +84 −12".into()),
+        evidence: Evidence {
+            commits: vec![
+                commit("9f31c02", "Check token expiry before refresh"),
+                commit("1a77be4", "Add test for clock skew"),
+                commit("c0ffee1", "Log refresh failures"),
+            ],
+            more_commits: 2,
+            summary: Some("5 files, +84 −12".into()),
+            ..Evidence::default()
+        },
         warnings: vec!["changes CI: .github/workflows/ci.yml".into()],
         argv: ["git", "push", "origin", "refs/agentbox/fix-login:refs/heads/fix-login"]
             .map(Into::into)
             .into(),
+        remember: Some(Remember {
+            exact: "push to fix-login of github.com/acme/shop-api".into(),
+            kind: Some("push to any branch of github.com/acme/shop-api".into()),
+        }),
         created_at: NOW_MS - 12_000,
         expires_at: NOW_MS + 888_000,
         digest: "d1".into(),
@@ -86,16 +98,50 @@ pub fn questions() -> Vec<Question> {
         tier: Tier::Irreversible,
         title: "Delete origin/old draft".into(),
         target: "git.example.org/docs".into(),
-        commits: vec![],
-        more_commits: 0,
-        summary: None,
+        evidence: Evidence::default(),
         warnings: vec![],
         argv: ["git", "push", "origin", ":refs/heads/old draft"].map(Into::into).into(),
+        remember: None,
         created_at: NOW_MS - 200_000,
         digest: "d2".into(),
         ..push.clone()
     };
-    vec![push, force]
+    vec![push.clone(), force, a_page(push)]
+}
+
+/// One with facts, a body and files.
+fn a_page(push: Question) -> Question {
+    let fact = |label: &str, value: &str| Fact { label: label.into(), value: value.into() };
+    let file = |path: &str, bytes, note: Option<&str>| FileLine {
+        path: path.into(),
+        bytes,
+        note: note.map(Into::into),
+    };
+    Question {
+        id: "c4d5e6f7000000000000000000000003".parse().unwrap(),
+        box_id: "b0000000b".parse().unwrap(),
+        box_name: "perf".parse().unwrap(),
+        method: "integration.notion.page.create".into(),
+        tier: Tier::Sensitive,
+        title: "Create a Notion page in “Roadmap”".into(),
+        target: "notion.so".into(),
+        evidence: Evidence {
+            facts: vec![fact("Title", "What we measured"), fact("Parent page", "Roadmap")],
+            body: vec!["# What we measured".into(), String::new(), "Startup: 120 ms".into()],
+            more_body: 40,
+            files: vec![
+                file("notes/graph.png", 34_567, None),
+                file(".envrc", 120, Some("looks like a credential")),
+            ],
+            more_files: 1,
+            ..Evidence::default()
+        },
+        warnings: vec![],
+        argv: ["ntn", "pages", "create", "--parent=Roadmap"].map(Into::into).into(),
+        remember: None,
+        digest: "d3".into(),
+        ..push
+    }
 }
 
 fn commit(oid: &str, subject: &str) -> Commit {
@@ -103,16 +149,33 @@ fn commit(oid: &str, subject: &str) -> Commit {
 }
 
 pub fn grants() -> Vec<Grant> {
-    vec![Grant {
+    let one = Grant {
         id: "abcdef01000000000000000000000003".parse().unwrap(),
+        reach: Reach::Box,
         box_id: "b0000000a".parse().unwrap(),
         box_name: "fix-login".parse().unwrap(),
+        project: "shop-api".into(),
+        project_root: "/home/ada/shop-api".into(),
         method: "git.push".into(),
         scope: "github.com/acme/shop-api fix-login".into(),
         sentence: "Let fix-login push to fix-login of github.com/acme/shop-api".into(),
         created_at: NOW_MS - 60_000,
         expires_at: NOW_MS + 3_540_000,
-    }]
+    };
+    let wide = Grant {
+        id: "12345678000000000000000000000004".parse().unwrap(),
+        reach: Reach::Everywhere,
+        sentence: "Let every box push to any branch of github.com/acme/shop-api".into(),
+        expires_at: one.created_at + Remember::ALWAYS * 1000,
+        ..one.clone()
+    };
+    let project = Grant {
+        id: "87654321000000000000000000000005".parse().unwrap(),
+        reach: Reach::Project,
+        sentence: "Let every box of shop-api create pull requests".into(),
+        ..one.clone()
+    };
+    vec![one, project, wide]
 }
 
 pub fn audit() -> Vec<AuditRecord> {
@@ -171,5 +234,6 @@ pub fn status() -> HostStatus {
         }],
         boxes: 4,
         questions: 1,
+        quiet_until: None,
     }
 }

@@ -2,8 +2,9 @@
 
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
-use jiff::{Span, SpanRelativeTo, Timestamp};
+use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp, Zoned};
 use protocol::Millis;
+use protocol::question::Remember;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
@@ -51,10 +52,45 @@ pub fn exact(then: Millis, zone: TimeZone) -> String {
     strtime::format("%Y-%m-%d %H:%M:%S", &zoned).unwrap_or_else(|_| then.to_string())
 }
 
-/// The longest time an answer is remembered, in seconds.
+/// The end of something that lasts so many seconds from now: “until 15:20”, “until tomorrow 09:00”,
+/// “until 2026-01-31 09:00”, “until you remove it”.
+pub fn ends(now: &Zoned, seconds: u64) -> String {
+    if seconds >= Remember::ALWAYS {
+        return "until you remove it".into();
+    }
+    let length = SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
+    let Ok(then) = now.checked_add(length) else { return "until you remove it".into() };
+    let tomorrow = now.date().tomorrow().ok();
+    let form = match then.date() {
+        day if day == now.date() => "until %H:%M",
+        day if Some(day) == tomorrow => "until tomorrow %H:%M",
+        _ => "until %Y-%m-%d %H:%M",
+    };
+    strtime::format(form, &then).unwrap_or_else(|_| then.to_string())
+}
+
+/// Seconds from now to a moment, rounded to the nearest; none left when it has passed.
+pub fn seconds_until(now: Timestamp, then: Millis) -> u64 {
+    let left = timestamp(then).duration_since(now).as_millis();
+    u64::try_from((left + 500) / 1000).unwrap_or(0)
+}
+
+/// Seconds left of today.
+pub fn rest_of_today(now: &Zoned) -> u64 {
+    let end = now.tomorrow().and_then(|t| t.start_of_day());
+    let left = end.map_or(0, |end| end.duration_since(now).as_secs());
+    u64::try_from(left).unwrap_or(0).max(1)
+}
+
+/// The longest time in seconds an answer is remembered, when not for good.
 const LONGEST: u64 = 30 * 24 * 3600;
 
-/// `30m`, `1h`, `2d`: a time to remember an answer for, in seconds.
+/// `1h`, `30d` or `always`: a time to remember an answer for, in seconds.
+pub fn parse_remembered(text: &str) -> Result<u64, String> {
+    if text == "always" { Ok(Remember::ALWAYS) } else { parse_duration(text) }
+}
+
+/// `30m`, `1h`, `2d`: a length of time, in seconds.
 pub fn parse_duration(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a length of time such as 30m, 1h or 2d");
     let span: Span = text.parse().map_err(|_| wrong())?;
@@ -95,6 +131,24 @@ mod tests {
         for bad in ["", "0m", "-1h", "soon", "1", "1mo", "31d"] {
             assert!(parse_duration(bad).is_err(), "{bad:?} was taken");
         }
+    }
+
+    #[test]
+    fn an_end_is_said_as_people_say_it() {
+        let evening = jiff::civil::date(2026, 1, 1).at(23, 0, 0, 0);
+        let now = evening.to_zoned(TimeZone::UTC).unwrap();
+        let said = [1800, 3600, 86_400, 2 * 86_400, Remember::ALWAYS].map(|s| ends(&now, s));
+        let wanted = [
+            "until 23:30",
+            "until tomorrow 00:00",
+            "until tomorrow 23:00",
+            "until 2026-01-03 23:00",
+            "until you remove it",
+        ];
+        assert_eq!(said, wanted);
+        assert_eq!(rest_of_today(&now), 3600);
+        assert_eq!(parse_remembered("always"), Ok(Remember::ALWAYS));
+        assert!(parse_duration("always").is_err());
     }
 
     #[test]

@@ -1,12 +1,16 @@
-//! `agentbox approvals`: open questions, in full.
+//! `agentbox approvals`: open questions, in full, once or as they come.
+
+mod answer;
+mod lines;
 
 use crate::context::Context;
 use crate::error::{CommandError, Exit, Outcome};
 use crate::json;
 use crate::question;
 use crate::ui::Look;
-use host::client::Incoming;
+use host::client::{Client, Incoming};
 use jiff::Timestamp;
+use lines::Lines;
 use protocol::control::{HostEvent, Request};
 use protocol::question::{self as wire, Question, Surface};
 use protocol::text::visible;
@@ -17,23 +21,32 @@ use protocol::text::visible;
 /// A question nobody answers in time is a no.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  agentbox approvals           what is open now
-  agentbox approvals --watch   and what comes, until Ctrl-C
-  agentbox approve 3fa9c1d2    say yes to one of them")]
+  agentbox approvals                  what is open now
+  agentbox approvals --watch          and what comes, until Ctrl-C
+  agentbox approvals --answer         and answer it here, as it comes
+  agentbox approvals --watch --json   one JSON object per line, for programs
+  agentbox approve 3fa9c1d2           say yes to one of them")]
 pub struct Args {
     /// Stay and show questions as they come and go
-    #[arg(short, long, conflicts_with = "json")]
+    #[arg(short, long)]
     watch: bool,
 
-    /// Print JSON
+    /// Stay, show questions as they come, and take answers typed here
+    #[arg(short, long, conflicts_with_all = ["watch", "json"])]
+    answer: bool,
+
+    /// Print JSON; with --watch one object per line
     #[arg(short, long)]
     json: bool,
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
+    if args.answer {
+        return answer::run(ctx);
+    }
     let client = ctx.client()?;
     if args.watch {
-        return watch(ctx, &client);
+        return watch(ctx, &client, args.json);
     }
     let open: Vec<Question> = client.call(&Request::Questions)?;
     if args.json {
@@ -52,14 +65,17 @@ fn render(look: Look, open: &[Question], now: Timestamp) -> String {
 }
 
 /// Until the person or the host leaves.
-fn watch(ctx: &Context, client: &host::client::Client) -> Outcome {
+fn watch(ctx: &Context, client: &Client, as_json: bool) -> Outcome {
     ctx.ui.say("Waiting for questions. Ctrl-C ends this.");
     let mut failed = None;
+    let mut lines = Lines::default();
     let conversation = client.open(&Request::Subscribe)?;
     let hang_up = conversation.writer()?;
     let ended = conversation.finish::<()>(|incoming| {
         let Incoming::Event(event) = incoming else { return };
-        if let Some(text) = told(ctx.ui.out, &event, Timestamp::now())
+        let text =
+            if as_json { lines.of(&event) } else { told(ctx.ui.out, &event, Timestamp::now()) };
+        if let Some(text) = text
             && let Err(error) = ctx.ui.out(&text)
         {
             hang_up.hang_up();
@@ -97,6 +113,8 @@ pub fn ending(outcome: &wire::Outcome) -> String {
         Surface::Window => "in the window",
         Surface::Tray => "in the tray",
         Surface::Cli => "on the command line",
+        Surface::Terminal => "in the terminal",
+        Surface::PromptCommand => "in the menu",
     };
     match outcome {
         wire::Outcome::Allowed { by } => format!("allowed {}", at(by)),
@@ -105,7 +123,9 @@ pub fn ending(outcome: &wire::Outcome) -> String {
         wire::Outcome::Expired => "not answered in time, so denied".into(),
         wire::Outcome::Withdrawn => "withdrawn, the command in the box ended".into(),
         wire::Outcome::HostStopped => "denied, the host stopped".into(),
-        wire::Outcome::TooMany => "denied, the box asks too much at once".into(),
+        wire::Outcome::TooMany => "denied, the box asks too much".into(),
+        wire::Outcome::Muted => "denied, the box is muted".into(),
+        wire::Outcome::Nobody => "denied, nobody was there to ask".into(),
     }
 }
 

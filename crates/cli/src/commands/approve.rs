@@ -2,34 +2,67 @@
 //!
 //! An id was chosen by the host at random, so it means what the person saw. A box's name does not:
 //! a box can withdraw one question and ask another between looking and typing. Named that way on a
-//! terminal, the question is therefore shown and asked again; a program says what it means with
-//! the digest.
+//! terminal, the question is therefore shown and asked again. A program has seen nothing at all:
+//! its yes counts only with the digest of what it read.
 
 use crate::ask;
 use crate::context::Context;
 use crate::error::{CommandError, Exit, Outcome};
 use crate::question::{self, NamedBy};
 use crate::time;
-use jiff::Timestamp;
+use clap::ValueEnum;
+use jiff::{Timestamp, Zoned};
 use protocol::control::{ErrorCode, Request};
-use protocol::question::{Question, Surface, Verdict};
+use protocol::question::{Breadth, Question, Reach, Surface, Verdict};
 use protocol::text::visible;
 
 /// Allow what a box asks for
 ///
-/// Allows exactly what the question shows, once, or the same again for a while with --for.
+/// Allows exactly what the question shows, once, or the same again for a while with --for. A rule
+/// made that way covers this box and exactly this, unless --reach or --kind widen it; the rule is
+/// shown as one sentence, and `agentbox grants` lists and removes it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox approve 3fa9c1d2            once
   agentbox approve 3fa9c1d2 --for 1h   and the same again for an hour
-  agentbox approve                     the only open question, shown first")]
+  agentbox approve 3fa9c1d2 --for 30d --reach project
+  agentbox approve                     the only open question, shown first
+  agentbox approve 3fa9c1d2 --digest $DIGEST   from a program that has read it")]
 pub struct Args {
     #[command(flatten)]
     which: Which,
 
-    /// Remember the answer for this long: 30m, 1h, 2d
-    #[arg(long = "for", value_name = "TIME", value_parser = time::parse_duration)]
+    /// Remember the answer for this long: 30m, 1h, 2d, or always
+    #[arg(long = "for", value_name = "TIME", value_parser = time::parse_remembered)]
     remember: Option<u64>,
+
+    /// Whom the rule covers
+    #[arg(long, value_name = "WHO", default_value = "box", requires = "remember")]
+    reach: Who,
+
+    /// Let the rule cover everything of this kind, not only exactly this
+    #[arg(long, requires = "remember")]
+    kind: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Who {
+    /// The box that asks
+    Box,
+    /// Every box of its project
+    Project,
+    /// Every box
+    Everywhere,
+}
+
+impl From<Who> for Reach {
+    fn from(who: Who) -> Self {
+        match who {
+            Who::Box => Reach::Box,
+            Who::Project => Reach::Project,
+            Who::Everywhere => Reach::Everywhere,
+        }
+    }
 }
 
 /// Which question is answered.
@@ -39,14 +72,16 @@ pub struct Which {
     #[arg(value_name = "ID")]
     id: Option<String>,
 
-    /// Answer only if the question still has this digest (from `approvals --json`)
+    /// Answer only if the question still has this digest (from `approvals --json`); a program
+    /// must say it in order to allow
     #[arg(long)]
     digest: Option<String>,
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
+    let breadth = if args.kind { Breadth::Kind } else { Breadth::Exact };
     let verdict = match args.remember {
-        Some(seconds) => Verdict::AllowFor { seconds },
+        Some(seconds) => Verdict::Remember { reach: args.reach.into(), breadth, seconds },
         None => Verdict::AllowOnce,
     };
     answer(ctx, &args.which, verdict)
@@ -60,8 +95,12 @@ pub fn answer(ctx: &Context, which: &Which, verdict: Verdict) -> Outcome {
         Some(named) => question::find(&open, named)?,
         None => (only(ctx, &open)?, NamedBy::BoxName),
     };
+    let rule = rule(question, verdict)?;
+    if verdict != Verdict::Deny && !ctx.ui.interactive && which.digest.is_none() {
+        return Err(unread(question, &open));
+    }
     let sure = named_by == NamedBy::Id || which.digest.is_some();
-    if !sure && ctx.ui.interactive && !asked(ctx, question, &open, verdict) {
+    if !sure && ctx.ui.interactive && !asked(ctx, question, &open, verdict, rule.as_deref()) {
         ctx.ui.say("Not answered; the question stays open.");
         return Ok(Exit::OK);
     }
@@ -72,8 +111,33 @@ pub fn answer(ctx: &Context, which: &Which, verdict: Verdict) -> Outcome {
         surface: Surface::Cli,
     };
     client.call::<()>(&request).map_err(explain)?;
-    ctx.ui.out(&said(question, verdict))?;
+    ctx.ui.out(&said(question, verdict, rule.as_deref()))?;
     Ok(Exit::OK)
+}
+
+/// The rule this answer makes, as a sentence.
+fn rule(question: &Question, verdict: Verdict) -> Result<Option<String>, CommandError> {
+    let Verdict::Remember { reach, breadth, seconds } = verdict else { return Ok(None) };
+    match question::rule(question, reach, breadth, seconds, &Zoned::now()) {
+        Some(rule) => Ok(Some(rule)),
+        None if question.remember.is_none() => {
+            Err(CommandError::usage("this is asked every time and cannot be remembered")
+                .hint("leave --for out to allow it once"))
+        }
+        None => {
+            Err(CommandError::usage("there is no wider kind of this question")
+                .hint("leave --kind out"))
+        }
+    }
+}
+
+/// A yes of a program that does not say what it has read.
+fn unread(question: &Question, open: &[Question]) -> CommandError {
+    let id = question::short_id(question, open);
+    CommandError::usage(
+        "nobody has seen this question: without a terminal, allowing it needs --digest",
+    )
+    .hint(format!("`agentbox approvals --json` has the digest of {id} beside all that is asked"))
 }
 
 /// The one open question, for somebody who can be shown it.
@@ -89,30 +153,34 @@ fn only<'q>(ctx: &Context, open: &'q [Question]) -> Result<&'q Question, Command
     Err(lines.fold(error, CommandError::hint))
 }
 
-fn asked(ctx: &Context, question: &Question, open: &[Question], verdict: Verdict) -> bool {
+fn asked(
+    ctx: &Context,
+    question: &Question,
+    open: &[Question],
+    verdict: Verdict,
+    rule: Option<&str>,
+) -> bool {
     ctx.ui.say(&question::render(ctx.ui.err, question, open, Timestamp::now()));
-    let text = match verdict {
-        Verdict::AllowOnce => "Allow this once?".to_owned(),
-        Verdict::AllowFor { seconds } => format!("Allow this for {}?", length(seconds)),
-        Verdict::Deny => "Deny this?".to_owned(),
+    let text = match (verdict, rule) {
+        (Verdict::Deny, _) => "Deny this?".to_owned(),
+        (_, Some(rule)) => format!("Allow this, and keep the rule “{rule}”?"),
+        (_, None) => "Allow this once?".to_owned(),
     };
     ask::yes(&ctx.ui, &text)
 }
 
-fn said(question: &Question, verdict: Verdict) -> String {
+fn said(question: &Question, verdict: Verdict, rule: Option<&str>) -> String {
     let what = match verdict {
-        Verdict::AllowOnce => "allowed once".to_owned(),
-        Verdict::AllowFor { seconds } => format!("allowed for {}", length(seconds)),
-        Verdict::Deny => "denied".to_owned(),
+        Verdict::AllowOnce => "allowed once",
+        Verdict::Remember { .. } => "allowed",
+        Verdict::Deny => "denied",
     };
-    format!("{what}  {}\n", question::one_line(question))
+    let rule = rule.map(|rule| format!("rule  {rule}\n")).unwrap_or_default();
+    format!("{what}  {}\n{rule}", question::one_line(question))
 }
 
-fn length(seconds: u64) -> String {
-    time::rough(i64::try_from(seconds).unwrap_or(i64::MAX))
-}
-
-fn explain(error: host::client::ClientError) -> CommandError {
+/// What to do when an answer was not taken.
+pub fn explain(error: host::client::ClientError) -> CommandError {
     let code = error.code();
     let error = CommandError::from(error);
     if !error.hints.is_empty() {
@@ -138,8 +206,24 @@ mod tests {
     #[test]
     fn the_answer_is_told() {
         let question = samples::questions().remove(0);
-        let all = [Verdict::AllowOnce, Verdict::AllowFor { seconds: 3600 }, Verdict::Deny]
-            .map(|verdict| said(&question, verdict));
+        let hour = Verdict::Remember { reach: Reach::Box, breadth: Breadth::Exact, seconds: 3600 };
+        let all =
+            [(Verdict::AllowOnce, None), (hour, Some("Let it until 01:00")), (Verdict::Deny, None)]
+                .map(|(verdict, rule)| said(&question, verdict, rule));
         insta::assert_snapshot!(all.concat());
+    }
+
+    #[test]
+    fn what_cannot_be_remembered_is_said_before_anything_is_answered() {
+        let open = samples::questions();
+        let of = |question, breadth| {
+            let verdict = Verdict::Remember { reach: Reach::Box, breadth, seconds: 60 };
+            rule(question, verdict).map_err(|e| e.error)
+        };
+        assert!(of(&open[0], Breadth::Kind).unwrap().unwrap().starts_with("Let fix-login"));
+        assert!(of(&open[1], Breadth::Exact).unwrap_err().contains("asked every time"));
+        let mut narrow = open[0].clone();
+        narrow.remember.as_mut().unwrap().kind = None;
+        assert!(of(&narrow, Breadth::Kind).unwrap_err().contains("no wider kind"));
     }
 }

@@ -1,7 +1,7 @@
 //! `agentbox audit`: what happened, and the proof that nothing was changed since.
 
 use crate::context::{Context, target};
-use crate::error::{Exit, Outcome};
+use crate::error::{CommandError, Exit, Outcome};
 use crate::json;
 use crate::time;
 use crate::ui::Look;
@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use protocol::BoxId;
 use protocol::audit::{AuditRecord, AuditVerdict};
 use protocol::boxes::BoxView;
-use protocol::control::Request;
+use protocol::control::{AuditQuery, Request};
 use protocol::text::visible;
 use std::collections::HashMap;
 
@@ -25,6 +25,8 @@ use std::collections::HashMap;
     after_help = "Examples:
   agentbox audit                  the last 50 records
   agentbox audit fix-login -n 5   the last 5 of one box
+  agentbox audit --kind refused --since 2h
+  agentbox audit export > trail.jsonl
   agentbox audit verify           is the trail whole?"
 )]
 pub struct Args {
@@ -38,6 +40,22 @@ pub struct Args {
     /// How many records, the newest
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50)]
     limit: u32,
+
+    /// Only records of this kind: asked, answered, executed, refused, …; may be given again
+    #[arg(short, long = "kind", value_name = "KIND")]
+    kinds: Vec<String>,
+
+    /// Only what happened in the last: 30m, 2h, 7d
+    #[arg(long, value_name = "TIME", value_parser = time::parse_duration)]
+    since: Option<u64>,
+
+    /// Only what happened before the last: 30m, 2h, 7d
+    #[arg(long, value_name = "TIME", value_parser = time::parse_duration)]
+    before: Option<u64>,
+
+    /// Only records whose summary contains this
+    #[arg(short = 'g', long, value_name = "TEXT")]
+    grep: Option<String>,
 
     /// Times to the second instead of ages
     #[arg(long)]
@@ -56,20 +74,39 @@ enum Action {
         #[arg(short, long)]
         json: bool,
     },
+    /// Print the whole trail, one JSON object per line, hashes included
+    Export {
+        /// Only records after this number
+        #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+        after: u64,
+    },
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let client = ctx.client()?;
-    if let Some(Action::Verify { json }) = args.action {
-        return verify(ctx, &client.call(&Request::AuditVerify)?, json);
+    match args.action {
+        Some(Action::Verify { json }) => {
+            return verify(ctx, &client.call(&Request::AuditVerify)?, json);
+        }
+        Some(Action::Export { after }) => return export(ctx, &client, after),
+        None => {}
     }
-    let only = args.which.map(|which| target(Some(which)));
-    let records: Vec<AuditRecord> =
-        client.call(&Request::Audit { target: only, limit: args.limit })?;
+    let now = u64::try_from(Timestamp::now().as_millisecond()).unwrap_or(0);
+    let back = |seconds: u64| now.saturating_sub(seconds.saturating_mul(1000));
+    let query = AuditQuery {
+        target: args.which.map(|which| target(Some(which))),
+        kinds: args.kinds,
+        since: args.since.map(back),
+        until: args.before.map(back),
+        text: args.grep,
+        after: None,
+        limit: args.limit,
+    };
+    let records: Vec<AuditRecord> = client.call(&Request::Audit(query))?;
     if args.json {
         json::print(&ctx.ui, "records", &records)?;
     } else if records.is_empty() {
-        ctx.ui.say("Nothing has happened yet.");
+        ctx.ui.say("Nothing of that kind has happened.");
     } else {
         let boxes: Vec<BoxView> = client.call(&Request::Boxes)?;
         let now = Timestamp::now();
@@ -79,6 +116,22 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         ctx.ui.out(&render(ctx.ui.out, &records, &boxes, when))?;
     }
     Ok(Exit::OK)
+}
+
+/// In pieces: a trail of years does not fit one answer.
+fn export(ctx: &Context, client: &host::client::Client, after: u64) -> Outcome {
+    let mut after = after;
+    loop {
+        let query = AuditQuery { after: Some(after), limit: 500, ..AuditQuery::default() };
+        let records: Vec<AuditRecord> = client.call(&Request::Audit(query))?;
+        let Some(last) = records.last() else { return Ok(Exit::OK) };
+        after = last.seq;
+        for record in &records {
+            let line =
+                serde_json::to_string(record).map_err(|e| CommandError::failed(e.to_string()))?;
+            ctx.ui.out(&format!("{line}\n"))?;
+        }
+    }
 }
 
 fn verify(ctx: &Context, verdict: &AuditVerdict, as_json: bool) -> Outcome {

@@ -16,7 +16,7 @@ use host::client::{Client, Incoming, Writer};
 use jiff::Timestamp;
 use protocol::boxes::BoxView;
 use protocol::control::{
-    CreateBox, Destroyed, Exec, Exited, HostEvent, HostStatus, Request, Target,
+    AuditQuery, CreateBox, Destroyed, Exec, Exited, HostEvent, HostStatus, Request, Target,
 };
 use protocol::{BoxId, exit, question as wire, text};
 use std::path::{Path, PathBuf};
@@ -185,8 +185,8 @@ fn show_result(
         _ => "the push failed",
     };
     let log = git(&stage.remote(), &["log", "--oneline", "--all", "--decorate"])?;
-    let records =
-        client.call::<Vec<_>>(&Request::Audit { target: Some(Target::id(&view.id)), limit: 50 })?;
+    let of_box = AuditQuery { target: Some(Target::id(&view.id)), limit: 50, ..Default::default() };
+    let records = client.call::<Vec<_>>(&Request::Audit(of_box))?;
     let trail =
         audit::render_ages(ctx.ui.out, &records, std::slice::from_ref(view), Timestamp::now());
     let log: Vec<_> = log.lines().map(|l| format!("  {}", text::visible(l))).collect();

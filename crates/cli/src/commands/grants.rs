@@ -3,21 +3,22 @@
 use crate::context::Context;
 use crate::error::{CommandError, Exit, Outcome};
 use crate::json;
-use crate::table;
 use crate::time::until;
 use crate::ui::Look;
 use clap::Subcommand;
 use jiff::Timestamp;
 use protocol::control::Request;
-use protocol::question::Grant;
+use protocol::question::{Grant, Reach};
 use protocol::text::visible;
+use std::fmt::Write;
 
 const SHORTEST: usize = 4;
 const SHOWN: usize = 8;
 
 /// Show and remove remembered answers
 ///
-/// A rule lets one box do exactly one kind of thing until it expires. You made it at a question.
+/// A rule lets a box, the boxes of a project or every box do what its sentence says until it
+/// ends. You made it at a question.
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -53,7 +54,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
             ctx.ui.out(&format!("removed  {}\n", visible(&grant.sentence)))?;
         }
         None if args.json => json::print(&ctx.ui, "grants", &grants)?,
-        None if grants.is_empty() => ctx.ui.say("No rules: every write asks."),
+        None if grants.is_empty() => ctx.ui.say("No rules."),
         None => ctx.ui.out(&render(ctx.ui.out, &grants, Timestamp::now()))?,
     }
     Ok(Exit::OK)
@@ -77,19 +78,28 @@ fn find<'g>(grants: &'g [Grant], named: &str) -> Result<&'g Grant, CommandError>
     }
 }
 
+/// Two lines each: a rule that is cut could hide what it allows.
 fn render(look: Look, grants: &[Grant], now: Timestamp) -> String {
-    let rows: Vec<Vec<String>> = grants
-        .iter()
-        .map(|g| {
-            vec![
-                g.id.as_str()[..SHOWN].to_owned(),
-                g.box_name.to_string(),
-                visible(&g.sentence),
-                until(now, g.expires_at),
-            ]
-        })
-        .collect();
-    table::render(look, &["ID", "BOX", "RULE", "ENDS"], &rows)
+    let mut text = String::new();
+    for grant in grants {
+        let id = look.bold(&grant.id.as_str()[..SHOWN]);
+        let ends = if grant.is_endless() {
+            "until you remove it".to_owned()
+        } else {
+            format!("ends {}", until(now, grant.expires_at))
+        };
+        let about = look.dim(&format!("for {}, {ends}", reach(grant)));
+        let _ = writeln!(text, "{id}  {}\n{:SHOWN$}  {about}", visible(&grant.sentence), "");
+    }
+    text
+}
+
+fn reach(grant: &Grant) -> String {
+    match grant.reach {
+        Reach::Box => grant.box_name.to_string(),
+        Reach::Project => format!("every box of {}", visible(&grant.project)),
+        Reach::Everywhere => "every box".into(),
+    }
 }
 
 #[cfg(test)]

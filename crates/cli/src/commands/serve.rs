@@ -13,8 +13,9 @@ const WORKERS: usize = 2;
 
 /// Run the host without a desktop
 ///
-/// For servers and terminals: questions are answered with `agentbox approve`. Runs until Ctrl-C or
-/// SIGTERM; boxes go on without it. Other commands start one in the background when they need it.
+/// For servers and terminals: questions are answered with `agentbox approvals --answer` or
+/// `agentbox approve`. Runs until Ctrl-C or SIGTERM; boxes go on without it. Other commands start
+/// one in the background when they need it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox serve
@@ -61,8 +62,8 @@ async fn serve(ui: &Ui, options: Options) -> Result<(), StartError> {
 
 fn greeting(home: &Path) -> String {
     format!(
-        "AgentBox host is ready, home {}. Answer questions with `agentbox approvals` and \
-         `agentbox approve`.",
+        "AgentBox host is ready, home {}. Answer questions in another terminal with \
+         `agentbox approvals --answer`, or one by one with `agentbox approve`.",
         home.display()
     )
 }

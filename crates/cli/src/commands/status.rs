@@ -68,10 +68,13 @@ fn render(look: Look, status: &HostStatus, now: Timestamp) -> String {
     );
     row("boxes", &status.boxes.to_string());
     row("questions", &status.questions.to_string());
+    if let Some(until) = status.quiet_until {
+        row("quiet", &super::quiet::row(until, now));
+    }
     for notice in &status.notices {
         let hint = in_brackets(notice.hint.as_deref());
         row(
-            &visible(&notice.part),
+            &format!("{} ", visible(&notice.part)),
             &format!("{} {}{hint}", look.warn("⚠"), visible(&notice.message)),
         );
     }

@@ -8,11 +8,11 @@ use std::process::Stdio;
 
 #[test]
 fn boxes_16_27_an_unknown_box_is_2_with_the_hosts_hint() {
-    let error = ControlError::new(ErrorCode::Usage, "no agentbox matches \"zz\"")
-        .hint("did you mean docs?");
+    let error =
+        ControlError::new(ErrorCode::Usage, "no box matches \"zz\"").hint("did you mean docs?");
     let host = FakeHost::failing(error);
     let output = host.run(&["stop", "zz"]).exits(2).prints("");
-    assert_eq!(output.stderr, "error: no agentbox matches \"zz\"\nhint: did you mean docs?\n");
+    assert_eq!(output.stderr, "error: no box matches \"zz\"\nhint: did you mean docs?\n");
 }
 
 #[test]
@@ -156,4 +156,23 @@ fn a_broken_chain_fails_verify() {
     });
     let output = host.run(&["audit", "verify", "--json"]).exits(1);
     assert_eq!(output.json()["verdict"]["broken"], "record 2 was changed");
+}
+
+#[test]
+fn relay_a42_whoever_answers_cannot_name_a_process_to_end() {
+    let mut victim = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let pid = victim.id();
+    let lying = move |request: Request, call: &mut crate::support::Call| match request {
+        Request::Status => {
+            call.result(&serde_json::json!({ "version": "0.0.1", "proto": 0, "pid": pid }));
+        }
+        _ => call.error(&ControlError::new(ErrorCode::Failed, "no")),
+    };
+    let host = FakeHost::new(lying);
+    for args in [&["quit"][..], &["status"], &["list"]] {
+        let _ = host.run(args).somehow();
+    }
+    assert!(victim.try_wait().unwrap().is_none(), "a process was ended by its number");
+    victim.kill().unwrap();
+    victim.wait().unwrap();
 }

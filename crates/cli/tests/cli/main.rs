@@ -5,6 +5,7 @@ mod answers;
 mod boxes;
 mod demo;
 mod errors;
+mod git;
 mod launch;
 mod prepare;
 mod shell;

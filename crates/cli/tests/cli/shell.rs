@@ -54,7 +54,7 @@ fn with_one_box(unknown_is_a_box: bool) -> FakeHost {
     FakeHost::new(move |request, call| match request {
         Request::Boxes => call.result(&vec![a_box("/p".as_ref())]),
         Request::Exec(Exec { target, .. }) if target.query.as_deref() == Some("nonsense") => {
-            call.error(&ControlError::new(ErrorCode::Usage, "no agentbox matches \"nonsense\""));
+            call.error(&ControlError::new(ErrorCode::Usage, "no box matches \"nonsense\""));
         }
         Request::Exec(Exec { target, .. }) if target.query.is_none() && !unknown_is_a_box => {
             call.error(&ControlError::new(ErrorCode::Usage, "this folder's project has no box"));
@@ -76,16 +76,13 @@ fn a_word_that_names_no_box_is_a_command() {
 
 #[test]
 fn a_word_that_can_be_neither_is_an_unknown_box() {
-    with_one_box(false)
-        .run(&["shell", "nonsense"])
-        .exits(2)
-        .says("no agentbox matches \"nonsense\"");
+    with_one_box(false).run(&["shell", "nonsense"]).exits(2).says("no box matches \"nonsense\"");
 }
 
 #[test]
 fn with_a_command_the_word_is_a_box_and_nothing_else() {
     let host = with_one_box(true);
-    host.run(&["shell", "nonsense", "--", "ls"]).exits(2).says("no agentbox matches");
+    host.run(&["shell", "nonsense", "--", "ls"]).exits(2).says("no box matches");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use nix::pty::{OpenptyResult, Winsize, openpty};
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{ControlError, EngineStatus, HostEvent, HostStatus, Request};
 use protocol::frame::{self, Kind};
-use protocol::question::{Commit, Question, Tier};
+use protocol::question::{Commit, Evidence, Question, Remember, Tier};
 use serde::Serialize;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -257,9 +257,12 @@ pub fn a_box(project: &Path) -> BoxView {
         project_root: project.to_string_lossy().into_owned(),
         state: BoxState::Running,
         branch: Some("agentbox/fix-login".into()),
+        publish: None,
         image: "agentbox/box:0123".into(),
         created_at: 0,
         questions: 0,
+        muted_until: None,
+        channel: "socket".into(),
     }
 }
 
@@ -270,14 +273,19 @@ pub fn a_question() -> Question {
         box_name: "fix-login".parse().unwrap(),
         project: "project".into(),
         method: "git.push".into(),
-        tier: Tier::Normal,
+        tier: Tier::Routine,
         title: "Push 1 commit to origin/fix-login".into(),
         target: "github.com/acme/shop-api".into(),
-        commits: vec![Commit { oid: "9f31c02".into(), subject: "Check expiry".into() }],
-        more_commits: 0,
-        summary: None,
+        evidence: Evidence {
+            commits: vec![Commit { oid: "9f31c02".into(), subject: "Check expiry".into() }],
+            ..Evidence::default()
+        },
         warnings: vec![],
         argv: ["git", "push", "origin"].map(Into::into).into(),
+        remember: Some(Remember {
+            exact: "push to fix-login of github.com/acme/shop-api".into(),
+            kind: Some("push to any branch of github.com/acme/shop-api".into()),
+        }),
         created_at: 0,
         expires_at: 0,
         digest: "the-digest".into(),
@@ -296,5 +304,6 @@ pub fn a_status(home: &Path) -> HostStatus {
         notices: vec![],
         boxes: 0,
         questions: 0,
+        quiet_until: None,
     }
 }
