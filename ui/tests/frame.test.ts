@@ -1,6 +1,7 @@
 // Around the pages: rail, title, banners, navigation, and a host that comes and goes.
 import { describe, expect, test } from "vitest";
-import { box, question, status } from "./samples";
+import { PAGES } from "../src/lib/state.svelte";
+import { box, credential, question, status } from "./samples";
 import { at, maybe, openWindow, pass, words } from "./window";
 
 const heading = () => document.querySelector("h1")?.textContent;
@@ -37,6 +38,56 @@ describe("navigation", () => {
     expect(heading()).toBe("Inbox");
   });
 
+  test.each([
+    ["gi", "inbox", "Inbox"],
+    ["gb", "boxes", "Boxes"],
+    ["ga", "activity", "Activity"],
+    ["gc", "credentials", "Credentials"],
+    ["gs", "integrations", "Integrations"],
+    ["gr", "rules", "Rules"],
+  ])("%s leads to %s, as the rail and the host do", async (keys, page, title) => {
+    const { user, say } = await openWindow({ first: page === "inbox" ? "boxes" : "inbox" });
+    await user.keyboard(keys);
+    expect(heading()).toBe(title);
+    expect(document.activeElement).toBe(document.querySelector("h1"));
+    expect(at(`nav-${page}`).getAttribute("aria-current")).toBe("page");
+    expect(at(`nav-${page}`).title).toBe(`Keys: g ${keys[1]}`);
+    await user.click(at(page === "inbox" ? "nav-boxes" : "nav-inbox"));
+    await user.click(at(`nav-${page}`));
+    expect(heading()).toBe(title);
+    await say({ type: "showWindow", page: page === "inbox" ? "boxes" : "inbox" });
+    await say({ type: "showWindow", page });
+    expect(heading()).toBe(title);
+  });
+
+  test("the rail names every page once", async () => {
+    await openWindow();
+    const entries = [...document.querySelectorAll("nav [data-testid^=nav-]")];
+    expect(entries.map((entry) => (entry as HTMLElement).dataset["testid"])).toEqual(PAGES.map((page) => `nav-${page}`));
+  });
+
+  test("g a allows nothing, however slowly it is typed", async () => {
+    const { host, user } = await openWindow({ questions: [question({ warnings: [] })] });
+    await pass(1000);
+    await user.keyboard("g");
+    await pass(1500);
+    await user.keyboard("a");
+    await pass(0);
+    expect(host.called("answer")).toEqual([]);
+    await user.keyboard("a");
+    await pass(0);
+    expect(host.called("answer")).toHaveLength(1);
+  });
+
+  test("a field that takes text keeps its keys", async () => {
+    const { host, user } = await openWindow({ first: "activity" });
+    host.on("audit", () => []);
+    await user.click(at("filter-text"));
+    await user.keyboard("gb jad/");
+    expect(heading()).toBe("Activity");
+    expect((at("filter-text") as HTMLInputElement).value).toBe("gb jad/");
+  });
+
   test("the rail's entries switch pages, and the inbox then has Deny focused", async () => {
     const { user } = await openWindow({ first: "boxes", questions: [question()] });
     await user.click(at("nav-inbox"));
@@ -69,6 +120,55 @@ describe("navigation", () => {
     await say({ type: "boxChanged", view: box() });
     await pass(0);
     expect(at("box-fix-login").classList.contains("lit")).toBe(true);
+  });
+});
+
+describe("pages that read from the host", () => {
+  test.each([
+    ["integrations", "integrations"],
+    ["credentials", "secrets"],
+    ["rules", "grants"],
+    ["activity", "audit"],
+  ] as const)("%s: nothing for 300 ms, then its place, then what was read or why not", async (page, method) => {
+    const { host, user } = await openWindow({ first: "inbox" });
+    let answer: (value: unknown) => void = () => {};
+    let refuse: (why: unknown) => void = () => {};
+    host.on(method, () => new Promise((yes, no) => ([answer, refuse] = [yes, no])));
+    await user.click(at(`nav-${page}`));
+    expect(maybe("skeleton")).toBeNull();
+    await pass(299);
+    expect(maybe("skeleton")).toBeNull();
+    await pass(1);
+    expect(maybe("skeleton")).not.toBeNull();
+    refuse({ code: "failed", message: "The disk is full.", hints: ["Make room."] });
+    await pass(0);
+    expect(maybe("skeleton")).toBeNull();
+    expect(words("page-problem")).toContain("The disk is full. Make room.");
+    await user.click(at("try-again"));
+    answer([]);
+    await pass(0);
+    expect(maybe("page-problem")).toBeNull();
+    expect(document.querySelector("main .empty")).not.toBeNull();
+  });
+
+  test("they read again when the host is back and when the window was out of sight", async () => {
+    const { host, say, snapshot } = await openWindow({ first: "credentials" });
+    host.on("secrets", () => [credential()]);
+    const before = host.called("secrets").length;
+    host.goDown("gone");
+    await pass(0);
+    expect(maybe("page-problem")).toBeNull();
+    await pass(1000);
+    await say(snapshot);
+    expect(host.called("secrets")).toHaveLength(before + 1);
+    document.dispatchEvent(new Event("visibilitychange"));
+    await pass(0);
+    expect(host.called("secrets")).toHaveLength(before + 2);
+    host.goDown("gone again");
+    await pass(0);
+    for (const verb of ["test", "set", "remove"]) {
+      expect((at(`${verb}-tracker.token`) as HTMLButtonElement).disabled, verb).toBe(true);
+    }
   });
 });
 

@@ -1,6 +1,6 @@
 // The inbox as a list: order, position, keys, and what happens to the focus.
 import { expect, test } from "vitest";
-import { question } from "./samples";
+import { evidence, question } from "./samples";
 import { at, maybe, openWindow, pass, words } from "./window";
 
 const three = () => [
@@ -128,7 +128,7 @@ test("the last question ended: nothing has the keys", async () => {
 
 test("the same question asked again is one card", async () => {
   const { say } = await openWindow({ questions: [question()] });
-  await say({ type: "asked", question: question({ summary: "6 files" }) });
+  await say({ type: "asked", question: question({ evidence: evidence({ summary: "6 files" }) }) });
   expect(document.querySelectorAll("article")).toHaveLength(1);
   expect(words("question-q1")).toContain("6 files");
 });

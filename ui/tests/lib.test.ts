@@ -63,13 +63,17 @@ describe("contrast", () => {
       ...["card", "sunken", "warn-soft"].map((ground) => ["warn", ground]),
       ...["card", "sunken", "bad-soft"].map((ground) => ["bad", ground]),
       ["good", "card"],
+      ["good", "page"],
+      ["bad", "page"],
       ["accent", "card"],
       ["on-accent", "accent"],
     ] as [string, string][];
     for (const [ink, ground] of pairs) {
       expect(contrast(c[ink] as string, c[ground] as string), `${ink} on ${ground}`).toBeGreaterThanOrEqual(4.5);
     }
-    expect(contrast(c["edge"] as string, c["card"] as string)).toBeGreaterThanOrEqual(3);
+    for (const ground of ["card", "sunken"]) {
+      expect(contrast(c["edge"] as string, c[ground] as string), `edge on ${ground}`).toBeGreaterThanOrEqual(3);
+    }
     for (const colour of PALETTE) {
       expect(contrast(colour, c["card"] as string), colour).toBeGreaterThanOrEqual(3);
     }

@@ -2,7 +2,7 @@
 import { describe, expect, test, vi } from "vitest";
 import type { Outcome } from "../src/lib/bindings/Outcome";
 import { error } from "./fake";
-import { question } from "./samples";
+import { evidence, question } from "./samples";
 import { at, maybe, openWindow, pass, words } from "./window";
 
 const GRACE = 350;
@@ -42,6 +42,36 @@ describe("what it shows", () => {
     }
   });
 
+  test("facts, the text to be published, and files with sizes and notes", async () => {
+    const page = evidence({
+      facts: [
+        { label: "Title", value: "What we measured" },
+        { label: "Parent", value: "Roadmap" },
+      ],
+      commits: [],
+      moreCommits: 0,
+      body: ["# What we measured", "", "Startup: 120 ms"],
+      moreBody: 40,
+      files: [
+        { path: "notes/graph.png", bytes: 34_567, note: null },
+        { path: ".envrc", bytes: 120, note: "looks like a credential" },
+      ],
+      moreFiles: 2,
+      summary: null,
+    });
+    await openWindow({ questions: [question({ evidence: page })] });
+    expect(area("Details").textContent).toContain("TitleWhat we measured");
+    expect(area("Details").textContent).toContain("ParentRoadmap");
+    const lines = [...area("Text").querySelectorAll("code")].map((line) => line.textContent);
+    expect(lines).toEqual(["# What we measured", "", "Startup: 120 ms"]);
+    expect(area("Text").textContent).toContain("and 40 more lines");
+    const files = area("Files").textContent?.replace(/\s+/g, " ");
+    for (const part of ["notes/graph.png 34 KB", ".envrc 120 bytes", "looks like a credential", "and 2 more files"]) {
+      expect(files).toContain(part);
+    }
+    expect(area("Commits")).toBeNull();
+  });
+
   test("words of the command can be told apart", async () => {
     await openWindow({ questions: [question({ argv: ["git", "push now", "", "it's"] })] });
     expect(area("Exact command").textContent).toContain("git 'push now' '' 'it'\\''s'");
@@ -75,10 +105,16 @@ describe("what it shows", () => {
           title: evil,
           target: evil,
           project: evil,
-          summary: evil,
           warnings: [evil],
           argv: ["git", evil],
-          commits: [{ oid: evil, subject: evil }],
+          evidence: evidence({
+            facts: [{ label: evil, value: evil }],
+            commits: [{ oid: evil, subject: evil }],
+            body: [evil],
+            files: [{ path: evil, bytes: 1, note: evil }],
+            summary: evil,
+          }),
+          remember: { exact: evil, kind: evil },
         }),
       ],
     });
@@ -190,10 +226,12 @@ describe("answers", () => {
   });
 });
 
+const bare = evidence({ commits: [], summary: null });
+
 describe("a long command", () => {
   test("keeps Allow off until its end was in view", async () => {
     overflow();
-    const { host, user } = await openWindow({ questions: [question({ warnings: [] })] });
+    const { host, user } = await openWindow({ questions: [question({ warnings: [], evidence: bare })] });
     await pass(GRACE);
     await scrollToEnd("What it asks for");
     expect((at("allow-q1") as HTMLButtonElement).disabled).toBe(true);
@@ -222,13 +260,28 @@ describe("a long command", () => {
     expect((at("allow-q1") as HTMLButtonElement).disabled).toBe(true);
   });
 
-  test("hides no warning either", async () => {
+  test("is one of many: no part may hide its end", async () => {
     overflow();
-    await openWindow({ questions: [question()] });
-    await scrollToEnd("What it asks for");
-    await scrollToEnd("Exact command");
-    expect((at("allow-q1") as HTMLButtonElement).disabled).toBe(true);
-    await scrollToEnd("Warnings");
+    const full = evidence({
+      facts: [{ label: "Title", value: "x" }],
+      body: ["text"],
+      files: [{ path: "a.txt", bytes: 3, note: null }],
+    });
+    await openWindow({ questions: [question({ evidence: full })] });
+    const all = [
+      ["title", "What it asks for"],
+      ["details", "Details"],
+      ["commits", "Commits"],
+      ["text", "Text"],
+      ["files", "Files"],
+      ["warnings", "Warnings"],
+      ["command", "Exact command"],
+    ] as const;
+    for (const [name, label] of all) {
+      expect((at("allow-q1") as HTMLButtonElement).disabled).toBe(true);
+      expect(words("question-q1")).toContain(`Scroll to the end of the ${name} to allow.`);
+      await scrollToEnd(label);
+    }
     expect((at("allow-q1") as HTMLButtonElement).disabled).toBe(false);
   });
 
@@ -245,13 +298,17 @@ describe("an end", () => {
     [{ kind: "allowed", by: "tray" }, "Allowed from the tray"],
     [{ kind: "allowed", by: "notification" }, "Allowed from the notification"],
     [{ kind: "allowed", by: "window" }, "Allowed in this window"],
-    [{ kind: "denied", by: "cli" }, "Denied in the terminal"],
+    [{ kind: "denied", by: "cli" }, "Denied on the command line"],
+    [{ kind: "denied", by: "terminal" }, "Denied in the terminal"],
+    [{ kind: "allowed", by: "promptCommand" }, "Allowed in the menu"],
     [{ kind: "denied", by: "dialog" }, "Denied in the dialog"],
     [{ kind: "granted", grant: "g" }, "Allowed by a rule"],
     [{ kind: "expired" }, "Nobody answered in time: denied"],
     [{ kind: "withdrawn" }, "The command in the box ended: withdrawn"],
     [{ kind: "hostStopped" }, "AgentBox stopped: denied"],
     [{ kind: "tooMany" }, "Too many questions from this box: denied"],
+    [{ kind: "muted" }, "The box is muted: denied"],
+    [{ kind: "nobody" }, "Nobody was there to ask: denied"],
   ];
 
   test.each(ends)("%o is said for two seconds", async (outcome, said) => {
@@ -312,6 +369,15 @@ describe("an answer that fails", () => {
     expect(at("allow-q1").getAttribute("aria-disabled")).toBe("true");
     await pass(GRACE);
     expect(at("allow-q1").getAttribute("aria-disabled")).toBe("false");
+  });
+
+  test("locked: says what to do", async () => {
+    const { host, user } = await openWindow({ questions: [question()] });
+    host.on("answer", () => Promise.reject(error("locked", "locked")));
+    await pass(GRACE);
+    await user.keyboard("a");
+    await pass(0);
+    expect(words("question-q1")).toContain("The screen is locked");
   });
 
   test("any other failure is shown with its hints, and the question stays open", async () => {

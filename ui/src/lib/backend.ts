@@ -12,7 +12,7 @@ export interface Backend {
   call<T>(request: Request): Promise<T>;
   /** Events until `onDown`, after which nothing more comes: subscribe again. */
   subscribe(onEvent: (event: HostEvent) => void, onDown: (why: string) => void): Promise<() => void>;
-  /** The page the window was opened for: `inbox`, `boxes` or `box/<id>`. */
+  /** The page the window was opened for: one of the pages, or `box/<id>`. */
   initialPage(): Promise<string>;
 }
 

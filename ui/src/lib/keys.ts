@@ -1,22 +1,41 @@
-// The keyboard: which key means what. Modifiers leave a key to the system; a held key repeats only
-// where that does no harm, so nothing is answered twice by leaning on it.
+// The keyboard: which key means what. Modifiers leave a key to the system, and a field that takes text
+// keeps every key; a held key repeats only where that does no harm, so nothing is answered twice by
+// leaning on it.
+import type { Page } from "./state.svelte";
 
-export type Action = "down" | "up" | "allow" | "deny" | "escape" | "inbox" | "boxes";
+export type Action = "down" | "up" | "allow" | "deny" | "escape" | "search" | Page;
 
 const PREFIX_MS = 1000;
-const PLAIN: Record<string, Action> = { j: "down", k: "up", a: "allow", d: "deny", Escape: "escape" };
-const AFTER_G: Record<string, Action> = { i: "inbox", b: "boxes" };
+const PLAIN: Record<string, Action> = { j: "down", k: "up", a: "allow", d: "deny", "/": "search", Escape: "escape" };
+export const AFTER_G: Record<string, Page> = {
+  i: "inbox",
+  b: "boxes",
+  a: "activity",
+  c: "credentials",
+  s: "integrations",
+  r: "rules",
+};
 
 export class Keys {
   #prefixAt = Number.NEGATIVE_INFINITY;
+  #prefixed = false;
 
   /** What this key press asks for, if anything. */
   read(event: KeyboardEvent): Action | null {
-    if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented) return null;
-    const afterG = event.timeStamp - this.#prefixAt <= PREFIX_MS;
-    this.#prefixAt = event.key === "g" && !event.repeat ? event.timeStamp : Number.NEGATIVE_INFINITY;
+    if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented || takesText(event.target)) return null;
+    const prefixed = this.#prefixed;
+    const afterG = prefixed && event.timeStamp - this.#prefixAt <= PREFIX_MS;
+    this.#prefixed = event.key === "g" && !event.repeat;
+    this.#prefixAt = event.timeStamp;
     const action = afterG ? AFTER_G[event.key] : PLAIN[event.key];
+    // Whoever types `g a` slowly wants to see the activity: that must not allow anything.
+    if (prefixed && action === "allow") return null;
     const moves = action === "down" || action === "up";
     return action && (moves || !event.repeat) ? action : null;
   }
+}
+
+function takesText(target: EventTarget | null): boolean {
+  const field = "input:not([type=radio]):not([type=checkbox]), textarea, select";
+  return target instanceof Element && target.matches(field);
 }

@@ -3,27 +3,39 @@
 // It applies the host's events and sends the person's answers; it decides nothing. A question that
 // ended stays for two seconds so that its card can say how, and `Ask.ending` then is set.
 import type { Backend } from "./backend";
+import type { AuditQuery } from "./bindings/AuditQuery";
+import type { AuditRecord } from "./bindings/AuditRecord";
+import type { AuditVerdict } from "./bindings/AuditVerdict";
 import type { BoxId } from "./bindings/BoxId";
 import type { BoxView } from "./bindings/BoxView";
 import type { ControlError } from "./bindings/ControlError";
 import type { Destroyed } from "./bindings/Destroyed";
+import type { Grant } from "./bindings/Grant";
+import type { GrantId } from "./bindings/GrantId";
 import type { HostEvent } from "./bindings/HostEvent";
 import type { HostStatus } from "./bindings/HostStatus";
+import type { IntegrationView } from "./bindings/IntegrationView";
 import type { Loss } from "./bindings/Loss";
 import type { Outcome } from "./bindings/Outcome";
 import type { Progress } from "./bindings/Progress";
 import type { Question } from "./bindings/Question";
 import type { QuestionId } from "./bindings/QuestionId";
 import type { Request } from "./bindings/Request";
+import type { SecretId } from "./bindings/SecretId";
+import type { SecretView } from "./bindings/SecretView";
+import type { Tried } from "./bindings/Tried";
+import type { Verdict } from "./bindings/Verdict";
+import type { Wish } from "./remember";
 import { NO_LONGER_OPEN, answerProblem, asControlError, isYes, outcomeWords } from "./words";
 
 export const ENDING_MS = 2000;
 /** The host is on this computer: asking every second costs nothing. */
 const RETRY_MS = 1000;
 
-export type Page = "inbox" | "boxes";
-export type Answer = "allowOnce" | "deny";
-export type Verb = "start" | "stop" | "destroy";
+export const PAGES = ["inbox", "boxes", "activity", "credentials", "integrations", "rules"] as const;
+export type Page = (typeof PAGES)[number];
+export type Answer = Verdict["kind"];
+export type Verb = "start" | "stop" | "destroy" | "mute";
 
 /** A question and what the window does with it. */
 export interface Ask {
@@ -33,6 +45,8 @@ export interface Ask {
   /** The answer on its way. */
   sending: Answer | null;
   problem: ControlError | null;
+  /** The rule in the making, while Remember… is open. */
+  wish: Wish | null;
   /** Counts how often it came up or moved without the person's doing; each time is a new pause. */
   round: number;
 }
@@ -55,6 +69,10 @@ export class AppState {
   current = $state<QuestionId | null>(null);
   /** The box to bring into view. */
   highlighted = $state<BoxId | null>(null);
+  /** The credential to bring into view. */
+  wanted = $state<SecretId | null>(null);
+  /** Counts what may have changed more than this state holds; pages then read their part again. */
+  news = $state(0);
   doing = $state<Record<BoxId, Doing>>({});
   /** What the last destroyed box left behind. */
   aftermath = $state<Destroyed | null>(null);
@@ -114,12 +132,14 @@ export class AppState {
         this.status = event.status;
         this.boxes = event.boxes;
         this.#setQuestions(event.questions);
+        this.news += 1;
         break;
       case "boxChanged":
         this.#putBox(event.view);
         break;
       case "boxRemoved":
         this.#dropBox(event.id);
+        this.news += 1;
         break;
       case "asked":
         this.#putQuestion(event.question);
@@ -127,6 +147,7 @@ export class AppState {
         break;
       case "resolved":
         this.#resolved(event.id, event.outcome);
+        this.news += 1;
         break;
       case "status":
         this.status = event.status;
@@ -142,14 +163,26 @@ export class AppState {
 
   // Where the person is
 
-  /** Goes to `inbox`, `boxes` or `box/<id>`; anything else leaves the page as it is. */
+  /** Goes to one of the pages or to `box/<id>`; anything else leaves the page as it is. */
   show(page: string): void {
-    if (page === "inbox" || page === "boxes") this.page = page;
+    const known = PAGES.find((other) => other === page);
+    if (known) this.page = known;
     if (page.startsWith("box/")) {
       this.page = "boxes";
       this.highlighted = page.slice("box/".length);
     }
     this.shownAgain();
+  }
+
+  showCredential(id: SecretId): void {
+    this.show("credentials");
+    this.wanted = id;
+  }
+
+  /** The window was out of sight: what it shows may be old. */
+  backInSight(): void {
+    this.shownAgain();
+    this.news += 1;
   }
 
   /** The page came up or moved under the person's hands: every yes waits anew. */
@@ -193,10 +226,10 @@ export class AppState {
   #putQuestion(question: Question): void {
     const known = this.#find(question.id);
     if (known && known.ending === null) {
-      if (known.question.digest !== question.digest) known.problem = null;
+      if (known.question.digest !== question.digest) known.problem = known.wish = null;
       known.question = question;
     } else if (!known) {
-      this.asks.push({ question, ending: null, sending: null, problem: null, round: 0 });
+      this.asks.push({ question, ending: null, sending: null, problem: null, wish: null, round: 0 });
       this.asks.sort((a, b) => a.question.createdAt - b.question.createdAt);
     }
   }
@@ -242,14 +275,14 @@ export class AppState {
   }
 
   /** Answers a question as it was shown: the digest is that of the drawn content. */
-  async answer(question: Question, answer: Answer): Promise<void> {
+  async answer(question: Question, verdict: Verdict): Promise<void> {
     const ask = this.#find(question.id);
     if (!ask || ask.ending || ask.sending || this.down !== null) return;
-    ask.sending = answer;
+    ask.sending = verdict.kind;
     ask.problem = null;
     const { id, digest } = question;
     try {
-      await this.#call({ method: "answer", params: { id, digest, verdict: { kind: answer }, surface: "window" } });
+      await this.#call({ method: "answer", params: { id, digest, verdict, surface: "window" } });
     } catch (thrown) {
       await this.#answerFailed(id, asControlError(thrown));
     }
@@ -266,6 +299,24 @@ export class AppState {
     if (error.code === "digestMismatch") await this.#readQuestions();
     ask.problem = answerProblem(error);
     ask.round += 1;
+  }
+
+  /** The rule in the making at a question; none closes the form. */
+  setWish(id: QuestionId, wish: Wish | null): void {
+    const ask = this.#find(id);
+    if (ask && ask.ending === null) ask.wish = wish;
+  }
+
+  /** Denies a box's questions for so many seconds; none hears it again. */
+  mute(id: BoxId, seconds: number | null): Promise<void> {
+    return this.#verb(id, "mute", async () => {
+      this.#putBox(await this.#call({ method: "mute", params: { ...toBox(id), seconds } }));
+    });
+  }
+
+  /** Holds dialogs and notifications back for so many seconds; none ends that. */
+  async quiet(seconds: number | null): Promise<void> {
+    this.status = await this.#call<HostStatus>({ method: "quiet", params: { seconds } });
   }
 
   async #readQuestions(): Promise<void> {
@@ -334,6 +385,54 @@ export class AppState {
 
   dismissStep(name: string): void {
     this.steps = this.steps.filter((step) => step.step !== name);
+  }
+
+  // What people set up and look up. Pages keep what they read for as long as they are open.
+
+  integrations(): Promise<IntegrationView[]> {
+    return this.#call({ method: "integrations", params: { cwd: null } });
+  }
+
+  /** For all projects. */
+  setIntegration(service: string, enabled: boolean): Promise<IntegrationView> {
+    return this.#call({ method: "setIntegration", params: { service, enabled, layer: "global", cwd: null } });
+  }
+
+  testIntegration(service: string): Promise<Tried> {
+    return this.#call({ method: "testIntegration", params: { service, cwd: null } });
+  }
+
+  credentials(): Promise<SecretView[]> {
+    return this.#call({ method: "secrets" });
+  }
+
+  /** Sends a value on its way; no trace of it stays here. */
+  async setCredential(id: SecretId, value: string): Promise<void> {
+    await this.#call({ method: "setSecret", params: { id, value } });
+  }
+
+  async removeCredential(id: SecretId): Promise<void> {
+    await this.#call({ method: "removeSecret", params: { id } });
+  }
+
+  testCredential(id: SecretId): Promise<Tried> {
+    return this.#call({ method: "testSecret", params: { id } });
+  }
+
+  rules(): Promise<Grant[]> {
+    return this.#call({ method: "grants" });
+  }
+
+  async removeRule(id: GrantId): Promise<void> {
+    await this.#call({ method: "revokeGrant", params: { id } });
+  }
+
+  activity(query: AuditQuery): Promise<AuditRecord[]> {
+    return this.#call({ method: "audit", params: query });
+  }
+
+  verifyActivity(): Promise<AuditVerdict> {
+    return this.#call({ method: "auditVerify" });
   }
 
   #call<T>(request: Request): Promise<T> {

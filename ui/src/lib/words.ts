@@ -2,6 +2,7 @@
 // sentences from the host are shown as they are.
 import type { BoxState } from "./bindings/BoxState";
 import type { ControlError } from "./bindings/ControlError";
+import type { Level } from "./bindings/Level";
 import type { Outcome } from "./bindings/Outcome";
 import type { Surface } from "./bindings/Surface";
 
@@ -13,7 +14,9 @@ const WHERE: Record<Surface, string> = {
   notification: "from the notification",
   window: "in this window",
   tray: "from the tray",
-  cli: "in the terminal",
+  cli: "on the command line",
+  terminal: "in the terminal",
+  promptCommand: "in the menu",
 };
 
 export function outcomeWords(outcome: Outcome): string {
@@ -32,6 +35,10 @@ export function outcomeWords(outcome: Outcome): string {
       return "AgentBox stopped: denied";
     case "tooMany":
       return "Too many questions from this box: denied";
+    case "muted":
+      return "The box is muted: denied";
+    case "nobody":
+      return "Nobody was there to ask: denied";
   }
 }
 
@@ -74,9 +81,61 @@ export function answerProblem(error: ControlError): ControlError {
         message: "The answer came too quickly to have been read, so it does not count.",
         hints: ["Read the question, then answer again."],
       };
+    case "locked":
+      return {
+        ...error,
+        message: "The screen is locked, so nothing can be allowed from it.",
+        hints: ["Unlock it, then answer again."],
+      };
+    case "notRememberable":
+      return {
+        ...error,
+        message: "A yes to this cannot be remembered like that.",
+        hints: ["Go back and allow it once."],
+      };
     default:
       return error;
   }
+}
+
+/** What a test of a service or a credential showed. */
+export const TRIED: Record<Level, { symbol: string; words: string }> = {
+  ok: { symbol: "✓", words: "Works:" },
+  info: { symbol: "ℹ", words: "Note:" },
+  warn: { symbol: "⚠", words: "Not ready:" },
+  fail: { symbol: "✕", words: "Does not work:" },
+};
+
+/** Where a credential is kept, as the middle of a sentence. */
+export function keptIn(place: string): string {
+  if (place === "keychain") return "the keychain";
+  return place === "file" ? "a file only you can read" : place;
+}
+
+/** The kinds of records the host writes, in the order a person looks for them. */
+export const KINDS = [
+  "asked",
+  "answered",
+  "executed",
+  "refused",
+  "allowed-by-rule",
+  "allowed-by-policy",
+  "not-asked",
+  "typed",
+  "rule-made",
+  "rule-removed",
+  "box-created",
+  "box-destroyed",
+  "box-muted",
+  "credential-set",
+  "credential-removed",
+  "setting-changed",
+];
+
+/** `rule-made` as “Rule made”. */
+export function kindWords(kind: string): string {
+  const words = kind.replaceAll("-", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** `3 boxes`, `1 box`. */

@@ -1,0 +1,102 @@
+// The rules: what they say, when they end, and their removal.
+import { expect, test } from "vitest";
+import type { Grant } from "../src/lib/bindings/Grant";
+import { ALWAYS } from "../src/lib/remember";
+import { error } from "./fake";
+import { rule } from "./samples";
+import { at, maybe, openWindow, pass, words } from "./window";
+
+const ID = rule().id;
+const OTHER = "0f".repeat(16);
+
+async function open(rules: Grant[] = [rule()]) {
+  const window = await openWindow();
+  const held = { all: rules };
+  window.host.on("grants", () => held.all);
+  await window.user.click(at("nav-rules"));
+  await pass(0);
+  return { ...window, held };
+}
+
+test("a card says the rule, whom it covers, until when and since when", async () => {
+  await open();
+  const text = words(`rule-${ID}`);
+  expect(text).toContain("Let fix-login push to fix-login of git.example/acme/shop-api");
+  expect(text).toContain("Whom fix-login of shop-api");
+  expect(text).toMatch(/Until \d\d:\d\d/);
+  expect(text).toContain("Made 10 min ago");
+  expect(text).toContain("Covers git.push git.example/acme/shop-api fix-login");
+  expect(document.querySelector(`[data-testid="rule-${ID}"] time`)?.getAttribute("title")).toContain("2031");
+});
+
+test.each([
+  ["project", "every box of shop-api /home/ada/shop-api"],
+  ["everywhere", "every box, in every project"],
+] as const)("a rule for %s says so, and whose question it was", async (reach, said) => {
+  await open([rule({ reach })]);
+  expect(words(`rule-${ID}`)).toContain(`Whom ${said}`);
+  expect(words(`rule-${ID}`)).toContain("at a question of fix-login");
+});
+
+test("a rule without an end says so", async () => {
+  const created = Date.now() - 1000;
+  await open([rule({ createdAt: created, expiresAt: created + ALWAYS * 1000 })]);
+  expect(words(`rule-${ID}`)).toContain("Until you remove it");
+});
+
+test("a rule that ends while it is shown goes", async () => {
+  await open([rule({ expiresAt: Date.now() + 5000 }), rule({ id: OTHER })]);
+  expect(document.querySelector("main")?.textContent).toContain("2 rules in force");
+  await pass(6000);
+  expect(maybe(`rule-${ID}`)).toBeNull();
+  expect(maybe(`rule-${OTHER}`)).not.toBeNull();
+});
+
+test("a rule made at a question appears", async () => {
+  const { say, held } = await open([]);
+  expect(document.querySelector("main")?.textContent).toContain("No rules: you are asked every time.");
+  held.all = [rule()];
+  await say({ type: "resolved", id: "q1", boxName: "fix-login", outcome: { kind: "allowed", by: "dialog" } });
+  await pass(0);
+  expect(maybe(`rule-${ID}`)).not.toBeNull();
+});
+
+test("removing asks first, with Cancel as the default, and is said", async () => {
+  const { host, user, held } = await open([rule(), rule({ id: OTHER })]);
+  host.on("revokeGrant", ({ params }) => {
+    held.all = held.all.filter((one) => one.id !== params.id);
+    return null;
+  });
+  await user.click(at(`remove-${ID}`));
+  expect(document.activeElement).toBe(at(`confirm-no-${ID}`));
+  await user.keyboard("{Enter}");
+  await pass(0);
+  expect(host.called("revokeGrant")).toEqual([]);
+  expect(document.activeElement).toBe(at(`remove-${ID}`));
+
+  await user.click(at(`remove-${ID}`));
+  await user.click(at(`confirm-yes-${ID}`));
+  await pass(0);
+  expect(host.called("revokeGrant").map((call) => call.params)).toEqual([{ id: ID }]);
+  expect(maybe(`rule-${ID}`)).toBeNull();
+  expect(maybe(`rule-${OTHER}`)).not.toBeNull();
+  expect(words("rules-said")).toBe("The rule is removed.");
+  expect(document.activeElement).toBe(document.querySelector("h1"));
+});
+
+test("a removal that failed says why", async () => {
+  const { host, user } = await open();
+  host.on("revokeGrant", () => {
+    throw error("usage", "There is no such rule.", "Look again.");
+  });
+  await user.click(at(`remove-${ID}`));
+  await user.click(at(`confirm-yes-${ID}`));
+  await pass(0);
+  expect(words(`confirm-${ID}`)).toContain("There is no such rule. Look again.");
+});
+
+test("what a box named stays readable", async () => {
+  await open([rule({ sentence: "Let x push to \u202eniam", scope: "a\u200bb" })]);
+  expect(words(`rule-${ID}`)).toContain("push to ⟨U+202E⟩niam");
+  expect(words(`rule-${ID}`)).toContain("a⟨U+200B⟩b");
+});
