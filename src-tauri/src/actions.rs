@@ -8,6 +8,9 @@ use protocol::control::{ControlError, ErrorCode, Target};
 use protocol::question::{Surface, Verdict};
 use protocol::{BoxId, QuestionId};
 
+/// In seconds.
+const HOUR: u64 = 3600;
+
 #[derive(Clone)]
 pub struct Actions {
     api: Api,
@@ -28,6 +31,10 @@ impl Actions {
             Action::OpenBox(id) => self.open(&Page::Box(id)),
             Action::StartBox(id) => self.start_box(id),
             Action::StopBox(id) => self.stop_box(id),
+            Action::MuteBox(id) => self.mute(id, Some(HOUR)),
+            Action::HearBox(id) => self.mute(id, None),
+            Action::Quiet => drop(self.api.quiet(Some(HOUR))),
+            Action::EndQuiet => drop(self.api.quiet(None)),
             Action::OpenWindow => self.open_front(),
             Action::Quit => self.api.request_stop(),
         }
@@ -68,6 +75,15 @@ impl Actions {
         tauri::async_runtime::spawn(async move {
             if let Err(e) = this.api.stop_box(Target::id(&id)).await {
                 this.failed(&format!("{} could not be stopped", this.name(&id).await), &e);
+            }
+        });
+    }
+
+    fn mute(&self, id: BoxId, seconds: Option<u64>) {
+        let this = self.clone();
+        tauri::async_runtime::spawn(async move {
+            if let Err(e) = this.api.mute(Target::id(&id), seconds).await {
+                this.failed(&format!("{} could not be muted", this.name(&id).await), &e);
             }
         });
     }

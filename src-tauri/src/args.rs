@@ -28,7 +28,8 @@ const HELP: &str = "\
 AgentBox on the desktop: tray, questions and window.
 
 Usage: agentbox-desktop                         start the tray app, or open the window of a running one
-       agentbox-desktop --window [--page PAGE]  open only the window; PAGE is inbox, boxes or box/<id>
+       agentbox-desktop --window [--page PAGE]  open only the window; PAGE is inbox, boxes, activity,
+                                                credentials, integrations, rules or box/<id>
 
 Without a desktop, use: agentbox serve";
 

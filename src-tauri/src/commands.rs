@@ -9,6 +9,9 @@ use protocol::question::Surface;
 use serde_json::Value;
 use tauri::{AppHandle, Emitter, Runtime, State};
 
+/// The longest value of a credential; the host's own limit, too.
+const MOST_VALUE: usize = 64 * 1024;
+
 /// Sends one request to the host and gives its reply; progress on the way arrives as events.
 #[tauri::command]
 pub async fn call<R: Runtime>(
@@ -44,6 +47,9 @@ pub fn initial_page(page: State<'_, Page>) -> String {
 }
 
 /// The request, when a window may make it. An answer from here is always one given in the window.
+///
+/// Only what the pages do is here: whoever tricks a page into asking gets no further than a person
+/// at it could.
 fn permitted(request: Value) -> Result<Request, ControlError> {
     let request = serde_json::from_value(request).map_err(|e| {
         ControlError::new(ErrorCode::Usage, format!("The window asked for something unknown: {e}."))
@@ -51,6 +57,9 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
     match request {
         Request::Answer { id, digest, verdict, surface: _ } => {
             Ok(Request::Answer { id, digest, verdict, surface: Surface::Window })
+        }
+        Request::SetSecret { id: _, ref value } if value.0.len() > MOST_VALUE => {
+            Err(ControlError::new(ErrorCode::Usage, "A credential can have 64 KiB at most."))
         }
         Request::Status
         | Request::Doctor
@@ -61,11 +70,26 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::WhatIfDestroyed { .. }
         | Request::DestroyBox { .. }
         | Request::Questions
-        | Request::Audit { .. }
+        | Request::Audit(_)
         | Request::AuditVerify
         | Request::Grants
-        | Request::RevokeGrant { .. } => Ok(request),
+        | Request::RevokeGrant { .. }
+        | Request::Mute { .. }
+        | Request::Quiet { .. }
+        | Request::Secrets
+        | Request::SetSecret { .. }
+        | Request::RemoveSecret { .. }
+        | Request::TestSecret { .. }
+        | Request::Integrations { .. }
+        | Request::SetIntegration { .. }
+        | Request::TestIntegration { .. } => Ok(request),
         Request::Exec(_)
+        | Request::Act { .. }
+        | Request::Events { .. }
+        | Request::Remotes { .. }
+        | Request::SetBranch { .. }
+        | Request::Checkpoints { .. }
+        | Request::RemoveCheckpoint { .. }
         | Request::Subscribe
         | Request::ShowWindow { .. }
         | Request::HandOver
@@ -96,9 +120,49 @@ mod tests {
             json!({"method": "boxes"}),
             json!({"method": "stopBox", "params": {"target": {"query": "a", "cwd": null}}}),
             json!({"method": "audit", "params": {"target": null, "limit": 10}}),
+            json!({"method": "audit", "params": {"kinds": ["asked"], "text": "push", "after": 7, "limit": 10}}),
+            json!({"method": "auditVerify"}),
+            json!({"method": "grants"}),
+            json!({"method": "revokeGrant", "params": {"id": "0".repeat(32)}}),
+            json!({"method": "quiet", "params": {"seconds": null}}),
+            json!({"method": "mute", "params": {"target": {"query": "a", "cwd": null}, "seconds": 60}}),
         ] {
             assert!(permitted(request.clone()).is_ok(), "{request} was refused");
         }
+    }
+
+    #[test]
+    fn a_window_sets_up_services_and_credentials() {
+        for request in [
+            json!({"method": "integrations", "params": {"cwd": null}}),
+            json!({"method": "setIntegration", "params":
+                {"service": "notion", "enabled": true, "layer": "global", "cwd": null}}),
+            json!({"method": "testIntegration", "params": {"service": "notion", "cwd": null}}),
+            json!({"method": "secrets"}),
+            json!({"method": "removeSecret", "params": {"id": "notion.token"}}),
+            json!({"method": "testSecret", "params": {"id": "notion.token"}}),
+        ] {
+            assert!(permitted(request.clone()).is_ok(), "{request} was refused");
+        }
+    }
+
+    #[test]
+    fn a_credential_is_taken_up_to_its_limit_and_never_repeated() {
+        let set = |id: &str, value: String| {
+            permitted(json!({"method": "setSecret", "params": {"id": id, "value": value}}))
+        };
+        assert!(matches!(
+            set("notion.token", "v".repeat(MOST_VALUE)),
+            Ok(Request::SetSecret { value, .. }) if value.0.len() == MOST_VALUE
+        ));
+        // Bytes are counted, not characters.
+        for value in ["v".repeat(MOST_VALUE + 1), "ü".repeat(MOST_VALUE / 2 + 1)] {
+            let refused = set("notion.token", value.clone()).unwrap_err();
+            assert_eq!(refused.code, ErrorCode::Usage);
+            assert!(!format!("{refused:?}").contains(&value[..8]));
+        }
+        let refused = set("not an id", "hunter2-hunter2".into()).unwrap_err();
+        assert!(!format!("{refused:?}").contains("hunter2"), "{refused:?}");
     }
 
     #[test]
@@ -106,6 +170,11 @@ mod tests {
         for request in [
             json!({"method": "exec", "params": {"target": {"query": "a", "cwd": null},
                 "argv": ["sh"], "tty": false, "cols": 80, "rows": 24}}),
+            json!({"method": "act", "params": {"target": {"query": "a", "cwd": null},
+                "call": "git.push", "with": {}}}),
+            json!({"method": "remotes", "params": {"target": {"query": "a", "cwd": null}, "apply": true}}),
+            json!({"method": "setBranch", "params": {"target": {"query": "a", "cwd": null}, "branch": "main"}}),
+            json!({"method": "removeCheckpoint", "params": {"id": "agentbox/x:1"}}),
             json!({"method": "subscribe"}),
             json!({"method": "showWindow", "params": {"page": "inbox"}}),
             json!({"method": "handOver"}),

@@ -25,11 +25,11 @@ fn notice(state: &KeychainState) -> Option<Notice> {
         KeychainState::Ready => return None,
         KeychainState::Locked => (
             "The keyring is locked: credentials cannot be stored until it is unlocked.".into(),
-            "Unlock the login keyring. Nothing needs a stored credential yet.",
+            "Unlock the login keyring; agentbox secrets shows what is kept in it.",
         ),
         KeychainState::Missing(why) => (
             format!("No keyring can be used, so credentials cannot be stored: {why}."),
-            "Start a Secret Service such as GNOME Keyring or KWallet. Nothing needs a stored credential yet.",
+            "Start a Secret Service such as GNOME Keyring or KWallet, or set secrets.backend: file in config.yaml.",
         ),
     };
     Some(Notice { part: PART.into(), message, hint: Some(hint.into()) })

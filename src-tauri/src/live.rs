@@ -27,12 +27,16 @@ impl Live {
             }
             HostEvent::Resolved { id, .. } => self.questions.retain(|q| q.id != id),
             HostEvent::Status { status } => self.status = Some(status),
-            HostEvent::Progress { .. } | HostEvent::ShowWindow { .. } => {}
+            HostEvent::Progress { .. } | HostEvent::ShowWindow { .. } | HostEvent::Told { .. } => {}
         }
     }
 
     pub fn running(&self) -> usize {
         self.boxes.iter().filter(|b| b.state == BoxState::Running).count()
+    }
+
+    pub fn is_quiet(&self) -> bool {
+        self.status.as_ref().is_some_and(|s| s.quiet_until.is_some())
     }
 
     /// Unknown counts as reachable: an alarm needs a reason.
@@ -57,7 +61,7 @@ pub mod samples {
 
     use super::*;
     use protocol::control::EngineStatus;
-    use protocol::question::Tier;
+    use protocol::question::{Evidence, Tier};
 
     pub fn a_box(id: u8, name: &str, project: &str, state: BoxState) -> BoxView {
         BoxView {
@@ -68,9 +72,12 @@ pub mod samples {
             project_root: format!("/home/me/{project}"),
             state,
             branch: None,
+            publish: None,
             image: "agentbox/box".into(),
             created_at: 0,
             questions: 0,
+            muted_until: None,
+            channel: "socket".into(),
         }
     }
 
@@ -81,14 +88,13 @@ pub mod samples {
             box_name: name.parse().unwrap(),
             project: "shop-api".into(),
             method: "git.push".into(),
-            tier: Tier::Normal,
+            tier: Tier::Routine,
             title: title.into(),
             target: "github.com/acme/shop-api".into(),
-            commits: Vec::new(),
-            more_commits: 0,
-            summary: None,
+            evidence: Evidence::default(),
             warnings: Vec::new(),
             argv: vec!["git".into(), "push".into()],
+            remember: None,
             created_at: 0,
             expires_at: 1,
             digest: format!("d{id}"),
@@ -107,6 +113,7 @@ pub mod samples {
             notices: Vec::new(),
             boxes: 0,
             questions: 0,
+            quiet_until: None,
         }
     }
 }

@@ -31,6 +31,8 @@ mod notifications;
 #[cfg(target_os = "linux")]
 mod panel;
 #[cfg(target_os = "linux")]
+mod screen_lock;
+#[cfg(target_os = "linux")]
 mod tray_host;
 
 #[cfg(not(target_os = "linux"))]

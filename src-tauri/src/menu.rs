@@ -1,9 +1,9 @@
 //! The tray as data: which icon, which words, which menu. Made from what the host said, compared
 //! with what is up, and drawn by [`crate::tray`].
 //!
-//! The surprising thing: `Allow once` is left out where a question carries a warning or does not fit
-//! into its line.
-//! What a person allows here is what they could read here; the rest is one click away in `Show`.
+//! The surprising thing: `Allow once` is left out where a question carries a warning, matters to
+//! others or does not fit into its line. What a person allows here is what they could read here;
+//! the rest is one click away in `Show`.
 
 use crate::live::Live;
 use protocol::boxes::{BoxState, BoxView};
@@ -54,11 +54,22 @@ pub struct Item {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     ShowQuestions,
-    AllowOnce { id: QuestionId, digest: String },
-    Deny { id: QuestionId, digest: String },
+    AllowOnce {
+        id: QuestionId,
+        digest: String,
+    },
+    Deny {
+        id: QuestionId,
+        digest: String,
+    },
     OpenBox(BoxId),
     StartBox(BoxId),
     StopBox(BoxId),
+    MuteBox(BoxId),
+    HearBox(BoxId),
+    /// No dialogs and notifications for an hour.
+    Quiet,
+    EndQuiet,
     OpenWindow,
     Quit,
 }
@@ -73,6 +84,10 @@ impl Action {
             Action::OpenBox(id) => format!("open-box/{id}"),
             Action::StartBox(id) => format!("start-box/{id}"),
             Action::StopBox(id) => format!("stop-box/{id}"),
+            Action::MuteBox(id) => format!("mute-box/{id}"),
+            Action::HearBox(id) => format!("hear-box/{id}"),
+            Action::Quiet => "quiet".into(),
+            Action::EndQuiet => "end-quiet".into(),
             Action::OpenWindow => "open-window".into(),
             Action::Quit => "quit".into(),
         }
@@ -92,6 +107,10 @@ impl Action {
             ("open-box", Some(id), None) => Action::OpenBox(id.parse().ok()?),
             ("start-box", Some(id), None) => Action::StartBox(id.parse().ok()?),
             ("stop-box", Some(id), None) => Action::StopBox(id.parse().ok()?),
+            ("mute-box", Some(id), None) => Action::MuteBox(id.parse().ok()?),
+            ("hear-box", Some(id), None) => Action::HearBox(id.parse().ok()?),
+            ("quiet", None, None) => Action::Quiet,
+            ("end-quiet", None, None) => Action::EndQuiet,
             ("open-window", None, None) => Action::OpenWindow,
             ("quit", None, None) => Action::Quit,
             _ => return None,
@@ -150,6 +169,11 @@ fn menu(live: &Live) -> Vec<Entry> {
     }
     entries.extend(boxes(&live.boxes));
     entries.push(Entry::Separator);
+    entries.push(if live.is_quiet() {
+        item("End quiet", Action::EndQuiet)
+    } else {
+        item("Quiet for one hour", Action::Quiet)
+    });
     entries.push(item("Open AgentBox", Action::OpenWindow));
     entries.push(item("Quit AgentBox", Action::Quit));
     entries
@@ -195,7 +219,14 @@ fn one_box(view: &BoxView) -> Entry {
         }
         BoxState::Creating | BoxState::Missing | BoxState::Unknown => {}
     }
-    let label = format!("{} {}   {}", mark(view.state), view.name, view.state.as_str());
+    let muted = view.muted_until.is_some();
+    items.push(if muted {
+        Item { label: "Hear it again", action: Action::HearBox(view.id.clone()) }
+    } else {
+        Item { label: "Mute for an hour", action: Action::MuteBox(view.id.clone()) }
+    });
+    let muted = if muted { ", muted" } else { "" };
+    let label = format!("{} {}   {}{muted}", mark(view.state), view.name, view.state.as_str());
     Entry::Submenu { label, items }
 }
 
@@ -231,6 +262,7 @@ fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::live::samples::{a_box, question, status};
+    use protocol::question::Tier;
 
     fn live(boxes: Vec<BoxView>, questions: Vec<Question>) -> Live {
         Live { status: Some(status(true)), boxes, questions }
@@ -268,11 +300,12 @@ mod tests {
 fix-login asks: push 3 commits to origin/fix-login > Show, Allow once, Deny
 --
 (docs)
-○ docs-bot   stopped > Open, Start
+○ docs-bot   stopped > Open, Start, Mute for an hour
 (shop-api)
-● fix-login   running > Open, Stop
-◐ perf   paused > Open, Stop
+● fix-login   running > Open, Stop, Mute for an hour
+◐ perf   paused > Open, Stop, Mute for an hour
 --
+Quiet for one hour
 Open AgentBox
 Quit AgentBox
 ";
@@ -290,9 +323,9 @@ Quit AgentBox
             Vec::new(),
         );
         let text = text(&live);
-        assert!(text.contains("✕ a   missing > Open\n"), "{text}");
-        assert!(text.contains("? b   unknown > Open\n"), "{text}");
-        assert!(text.contains("◌ c   creating > Open\n"), "{text}");
+        assert!(text.contains("✕ a   missing > Open, Mute for an hour\n"), "{text}");
+        assert!(text.contains("? b   unknown > Open, Mute for an hour\n"), "{text}");
+        assert!(text.contains("◌ c   creating > Open, Mute for an hour\n"), "{text}");
     }
 
     #[test]
@@ -301,6 +334,31 @@ Quit AgentBox
         let text = text(&live(Vec::new(), vec![question(1, "a", &title)]));
         let line = text.lines().find(|l| l.starts_with("a asks")).unwrap();
         assert!(line.ends_with("… > Show, Deny"), "{line}");
+    }
+
+    #[test]
+    fn what_has_to_be_looked_at_first_offers_no_yes() {
+        for change in [
+            (|q: &mut Question| q.tier = Tier::Sensitive) as fn(&mut Question),
+            |q| q.tier = Tier::Irreversible,
+            |q| q.warnings = vec!["rewrites history".into()],
+        ] {
+            let mut asked = question(1, "a", "Push");
+            change(&mut asked);
+            let text = text(&live(Vec::new(), vec![asked]));
+            assert!(text.contains("a asks: push > Show, Deny\n"), "{text}");
+        }
+    }
+
+    #[test]
+    fn quiet_and_muted_can_be_ended() {
+        let mut muted = a_box(1, "a", "p", BoxState::Running);
+        muted.muted_until = Some(1);
+        let mut live = live(vec![muted], Vec::new());
+        live.status.as_mut().unwrap().quiet_until = Some(1);
+        let text = text(&live);
+        assert!(text.contains("● a   running, muted > Open, Stop, Hear it again\n"), "{text}");
+        assert!(text.contains("End quiet\n"), "{text}");
     }
 
     #[test]
@@ -330,7 +388,11 @@ Quit AgentBox
             Action::Deny { id, digest: "ab12".into() },
             Action::OpenBox(of.clone()),
             Action::StartBox(of.clone()),
-            Action::StopBox(of),
+            Action::StopBox(of.clone()),
+            Action::MuteBox(of.clone()),
+            Action::HearBox(of),
+            Action::Quiet,
+            Action::EndQuiet,
             Action::OpenWindow,
             Action::Quit,
         ] {

@@ -10,9 +10,10 @@ use crate::page::Page;
 use approvals::Sink;
 use daemon::{Action, Bus, Daemon, Heard, Lost, Toast};
 use host::Api;
-use protocol::QuestionId;
-use protocol::control::{ErrorCode, Notice};
+use host::quiet::{Hushed, Manner};
+use protocol::control::{ErrorCode, Notice, Target};
 use protocol::question::{Outcome, Question, Surface, Verdict};
+use protocol::{BoxName, QuestionId};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,6 +26,7 @@ const HUNG_AGAIN: Duration = Duration::from_secs(10);
 /// More unsaid news than this is old news.
 const MOST_NEWS: usize = 16;
 const EMPTYING: Duration = Duration::from_secs(1);
+const MUTE_SECONDS: u64 = 3600;
 
 /// Cheap to clone; all clones speak through one task.
 #[derive(Clone)]
@@ -43,7 +45,13 @@ struct Shared {
 #[derive(Default)]
 struct Wanted {
     questions: Vec<Question>,
-    news: VecDeque<Toast>,
+    news: VecDeque<News>,
+}
+
+/// Something to say, and the box it lets a person mute.
+struct News {
+    toast: Toast,
+    mute: Option<BoxName>,
 }
 
 impl Notifier {
@@ -56,17 +64,23 @@ impl Notifier {
         });
         let notifier = Self { shared };
         tauri::async_runtime::spawn(run(notifier.shared.clone(), api.clone()));
-        api.broker().add_sink(Arc::new(notifier.clone()));
+        let hushed = Hushed::new(notifier.clone(), Manner::Speaks, api.quietness());
+        api.broker().add_sink(hushed.clone());
+        tauri::async_runtime::spawn(hushed.follow());
         notifier
     }
 
     /// Says something that needs no answer.
     pub fn tell(&self, title: &str, body: &str) {
+        self.say(News { toast: Toast::news(title, body), mute: None });
+    }
+
+    fn say(&self, news: News) {
         let mut wanted = self.shared.lock();
         if wanted.news.len() == MOST_NEWS {
             wanted.news.pop_front();
         }
-        wanted.news.push_back(Toast::news(title, body));
+        wanted.news.push_back(news);
         drop(wanted);
         self.shared.changed.notify_one();
     }
@@ -87,6 +101,11 @@ impl Sink for Notifier {
     fn withdraw(&self, question: &Question, _: &Outcome) {
         self.shared.lock().questions.retain(|q| q.id != question.id);
         self.shared.changed.notify_one();
+    }
+
+    fn note(&self, box_name: &BoxName, text: &str) {
+        let toast = Toast::keeps_asking(box_name, text);
+        self.say(News { toast, mute: Some(box_name.clone()) });
     }
 }
 
@@ -115,7 +134,8 @@ async fn with_bus(mut bus: Bus, shared: &Shared, api: &Api) {
             Ok(daemon) => {
                 api.clear_notice(PART);
                 up.belongs_to(&daemon);
-                let mut screen = Screen { daemon, up: &mut up.toasts, shared, api };
+                let Up { toasts, mutable, .. } = &mut up;
+                let mut screen = Screen { daemon, up: toasts, mutable, shared, api };
                 let Err(lost) = screen.serve(&mut bus).await;
                 shared.up.send_replace(0);
                 lost
@@ -151,7 +171,11 @@ fn complain(api: &Api, lost: &Lost) {
 struct Up {
     daemon: Option<OwnedUniqueName>,
     toasts: Toasts,
+    mutable: Mutable,
 }
+
+/// The box each notification lets a person mute.
+type Mutable = HashMap<u32, BoxName>;
 
 /// The notification of each question; none after a person closed it.
 type Toasts = HashMap<QuestionId, Option<u32>>;
@@ -160,7 +184,7 @@ impl Up {
     /// Another daemon starts with an empty screen.
     fn belongs_to(&mut self, daemon: &Daemon) {
         if self.daemon.as_ref() != Some(daemon.name()) {
-            *self = Self { daemon: Some(daemon.name().clone()), toasts: Toasts::new() };
+            *self = Self { daemon: Some(daemon.name().clone()), ..Self::default() };
         }
     }
 }
@@ -169,6 +193,7 @@ impl Up {
 struct Screen<'a> {
     daemon: Daemon,
     up: &'a mut Toasts,
+    mutable: &'a mut Mutable,
     shared: &'a Shared,
     api: &'a Api,
 }
@@ -205,8 +230,9 @@ impl Screen<'_> {
                 self.up.insert(question.id.clone(), Some(toast));
             }
         }
-        for toast in &news {
-            self.daemon.notify(toast).await?;
+        for News { toast, mute } in news {
+            let shown = self.daemon.notify(&toast).await?;
+            self.mutable.extend(mute.map(|name| (shown, name)));
         }
         self.shared.up.send_replace(self.up.values().flatten().count());
         Ok(())
@@ -216,6 +242,7 @@ impl Screen<'_> {
         match heard {
             Heard::Pressed { toast, action } => self.pressed(toast, action).await,
             Heard::Closed { toast } => {
+                self.mutable.remove(&toast);
                 if let Some(up) = self.up.values_mut().find(|up| **up == Some(toast)) {
                     *up = None;
                 }
@@ -226,21 +253,33 @@ impl Screen<'_> {
     }
 
     async fn pressed(&mut self, toast: u32, action: Action) -> Result<(), Lost> {
+        if action == Action::Mute {
+            self.mute(toast).await;
+            return Ok(());
+        }
         let Some(question) = self.question_of(toast) else { return Ok(()) };
         let done = match action {
             Action::Allow => self.answer(&question, Verdict::AllowOnce),
             Action::Deny => self.answer(&question, Verdict::Deny),
-            Action::Show => self.api.show_window(&Page::Inbox.to_string()),
+            Action::Show | Action::Mute => self.api.show_window(&Page::Inbox.to_string()),
         };
         if let Err(e) = done {
             tracing::warn!("the answer to a notification was not taken: {e}");
             // The daemon closes what was pressed, but the question is still open: show it again.
-            if e.code == ErrorCode::TooSoon {
+            if matches!(e.code, ErrorCode::TooSoon | ErrorCode::Locked) {
                 self.up.remove(&question.id);
                 self.daemon.close(toast).await?;
             }
         }
         Ok(())
+    }
+
+    async fn mute(&mut self, toast: u32) {
+        let Some(name) = self.mutable.remove(&toast) else { return };
+        let target = Target { query: Some(name.to_string()), cwd: None };
+        if let Err(e) = self.api.mute(target, Some(MUTE_SECONDS)).await {
+            tracing::warn!("{name} was not muted: {e}");
+        }
     }
 
     fn answer(

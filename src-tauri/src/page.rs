@@ -8,11 +8,17 @@ use std::str::FromStr;
 pub enum Page {
     Inbox,
     Boxes,
+    Activity,
+    Credentials,
+    Integrations,
+    Rules,
     Box(BoxId),
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a page: use inbox, boxes or box/<id>.")]
+#[error(
+    "{0:?} is not a page: use inbox, boxes, activity, credentials, integrations, rules or box/<id>."
+)]
 pub struct BadPage(String);
 
 impl Page {
@@ -29,6 +35,10 @@ impl FromStr for Page {
         match (text, text.strip_prefix("box/")) {
             ("inbox", _) => Ok(Page::Inbox),
             ("boxes", _) => Ok(Page::Boxes),
+            ("activity", _) => Ok(Page::Activity),
+            ("credentials", _) => Ok(Page::Credentials),
+            ("integrations", _) => Ok(Page::Integrations),
+            ("rules", _) => Ok(Page::Rules),
             (_, Some(id)) => id.parse().map(Page::Box).map_err(|_| bad()),
             _ => Err(bad()),
         }
@@ -40,6 +50,10 @@ impl fmt::Display for Page {
         match self {
             Page::Inbox => f.write_str("inbox"),
             Page::Boxes => f.write_str("boxes"),
+            Page::Activity => f.write_str("activity"),
+            Page::Credentials => f.write_str("credentials"),
+            Page::Integrations => f.write_str("integrations"),
+            Page::Rules => f.write_str("rules"),
             Page::Box(id) => write!(f, "box/{id}"),
         }
     }
@@ -51,14 +65,16 @@ mod tests {
 
     #[test]
     fn pages_read_as_they_are_written() {
-        for text in ["inbox", "boxes", "box/b0a1b2c3d"] {
+        for text in
+            ["inbox", "boxes", "activity", "credentials", "integrations", "rules", "box/b0a1b2c3d"]
+        {
             assert_eq!(text.parse::<Page>().unwrap().to_string(), text);
         }
     }
 
     #[test]
     fn anything_else_is_no_page() {
-        for text in ["", "Inbox", "box/", "box/../x", "https://example.org"] {
+        for text in ["", "Inbox", "secrets", "rules/", "box/", "box/../x", "https://example.org"] {
             assert!(text.parse::<Page>().is_err(), "{text:?} was taken");
         }
     }

@@ -96,7 +96,9 @@ fn start_parts(app: &AppHandle, home: PathBuf, host: Host, signals: Signals) {
     let actions = Actions::new(api.clone(), notifier.clone());
     let views = watch::start(api.clone(), window.clone(), notifier.clone());
     tauri::async_runtime::spawn(tray::keep(app.clone(), api.clone(), actions, views));
-    tauri::async_runtime::spawn(keyring::watch(api));
+    tauri::async_runtime::spawn(keyring::watch(api.clone()));
+    #[cfg(target_os = "linux")]
+    tauri::async_runtime::spawn(crate::screen_lock::watch(api));
     tauri::async_runtime::spawn(until_the_end(app.clone(), host, signals, window, notifier));
 }
 

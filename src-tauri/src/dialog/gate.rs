@@ -1,8 +1,8 @@
-//! When `Allow once` can be pressed: not before a person could have read the question.
+//! When the yes can be pressed: not before a person could have read the question.
 //!
-//! Two conditions. The dialog has been on screen for a moment, so that a click or key on its way
-//! to another window is not an answer. And where the question does not fit, its end was scrolled
-//! into view. The broker holds the first one again by itself.
+//! Two conditions. The dialog has been on screen as it is for a moment, so that a click or key on
+//! its way to another window, or to another button, is not an answer. And where the question does
+//! not fit, its end was scrolled into view. The broker holds the first one again by itself.
 
 use super::layout::Layout;
 use gtk::glib;
@@ -17,40 +17,56 @@ const SLACK: f64 = 2.0;
 const SCROLL: &str = "Scroll to the end to allow";
 
 /// Keeps the button insensitive until both conditions hold.
-pub fn guard(layout: &Layout) {
+pub fn guard(layout: &Layout) -> Rc<Gate> {
+    let scrolled = layout.scroller.vadjustment();
     let gate = Rc::new(Gate {
+        round: Cell::new(0),
         on_screen_long_enough: Cell::new(false),
         read: Cell::new(false),
         allow: layout.allow.downgrade(),
         hint: layout.hint.downgrade(),
+        scrolled: scrolled.downgrade(),
     });
     layout.allow.set_sensitive(false);
-    let scrolled = layout.scroller.vadjustment();
-    let of_timer = (gate.clone(), scrolled.downgrade());
-    layout.dialog.connect_map(move |_| {
-        let (gate, scrolled) = of_timer.clone();
-        glib::timeout_add_local_once(GRACE, move || {
-            gate.on_screen_long_enough.set(true);
-            if let Some(scrolled) = scrolled.upgrade() {
-                gate.look(&scrolled);
-            }
-        });
-    });
+    let of_map = gate.clone();
+    layout.dialog.connect_map(move |_| of_map.begin());
     let of_scroll = gate.clone();
-    scrolled.connect_value_changed(move |scrolled| of_scroll.look(scrolled));
-    scrolled.connect_changed(move |scrolled| gate.look(scrolled));
+    scrolled.connect_value_changed(move |_| of_scroll.look());
+    let of_size = gate.clone();
+    scrolled.connect_changed(move |_| of_size.look());
+    gate
 }
 
-struct Gate {
+pub struct Gate {
+    /// Counts the pauses: only the end of the last one counts.
+    round: Cell<u32>,
     on_screen_long_enough: Cell<bool>,
     /// The end of the question has been in view.
     read: Cell<bool>,
     allow: glib::WeakRef<gtk::Widget>,
     hint: glib::WeakRef<gtk::Label>,
+    scrolled: glib::WeakRef<gtk::Adjustment>,
 }
 
 impl Gate {
-    fn look(&self, scrolled: &gtk::Adjustment) {
+    /// The dialog came up, or what the yes means has changed: it waits anew.
+    pub fn begin(self: &Rc<Self>) {
+        self.on_screen_long_enough.set(false);
+        if let Some(allow) = self.allow.upgrade() {
+            allow.set_sensitive(false);
+        }
+        let (gate, round) = (self.clone(), self.round.get() + 1);
+        self.round.set(round);
+        glib::timeout_add_local_once(GRACE, move || {
+            if gate.round.get() == round {
+                gate.on_screen_long_enough.set(true);
+                gate.look();
+            }
+        });
+    }
+
+    fn look(&self) {
+        let Some(scrolled) = self.scrolled.upgrade() else { return };
         // Before it is drawn an area of no height seems to show its end.
         if !self.on_screen_long_enough.get() || scrolled.page_size() < 1.0 {
             return;

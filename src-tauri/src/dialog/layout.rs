@@ -1,22 +1,29 @@
-//! How a question looks: who, what, where, the evidence, the exact command, two buttons.
+//! How a question looks: who, what, where, the evidence, the exact command, the answers.
 //!
 //! All text is plain text, never markup. What may be long is in one scrolling area, so the name of
-//! the box and the buttons are always on screen.
+//! the box and the buttons are always on screen. Remember… opens below that area, in place.
 
-use super::place;
+use super::remember::Form;
+use super::{evidence, place, words};
 use crate::colour;
 use gtk::gdk::{self, keys::constants};
-use gtk::glib::Propagation;
+use gtk::glib::{self, ControlFlow, Propagation};
 use gtk::pango::{self, AttrList};
 use gtk::prelude::*;
-use protocol::question::{Commit, Question};
-use protocol::text;
+use protocol::question::{Question, Tier, Verdict};
+use protocol::{BoxName, Millis, text};
 
 const WIDTH: i32 = 580;
 const TALLEST: i32 = 520;
 /// What the header, the hint, the buttons and the window's frame take of the height.
 const AROUND: i32 = 200;
-const GAP: i32 = 12;
+/// The scrolling area never gets lower than this.
+const LOWEST: i32 = 80;
+pub const GAP: i32 = 12;
+
+/// What is no answer: opens or closes the rule, mutes the box.
+pub const REMEMBER: gtk::ResponseType = gtk::ResponseType::Other(1);
+pub const MUTE: gtk::ResponseType = gtk::ResponseType::Other(2);
 
 pub struct Layout {
     pub dialog: gtk::Dialog,
@@ -24,6 +31,11 @@ pub struct Layout {
     /// Says what is still to do before the question can be allowed.
     pub hint: gtk::Label,
     pub allow: gtk::Widget,
+    deny: gtk::Widget,
+    /// The rule in the making, and the button that opens it; none when there can be no rule.
+    remember: Option<(Form, gtk::Widget)>,
+    /// How the question ended, once it has.
+    ending: gtk::Label,
 }
 
 impl Layout {
@@ -31,23 +43,91 @@ impl Layout {
     pub fn new(question: &Question) -> Self {
         let dialog = window(question);
         let scroller = scroller(&body(question));
-        let hint = line("");
-        hint.style_context().add_class("dim-label");
+        let hint = dim("");
+        let ending = text_of("");
+        ending.set_attributes(Some(&bold(1.0)));
+        ending.set_no_show_all(true);
         let content = dialog.content_area();
         content.set_spacing(GAP);
         content.set_border_width(GAP.unsigned_abs());
         content.pack_start(&header(question), false, false, 0);
         content.pack_start(&scroller, true, true, 0);
+        let form = Form::new(question);
+        if let Some(form) = &form {
+            content.pack_start(&form.root, false, false, 0);
+        }
         content.pack_start(&hint, false, false, 0);
-        let allow = dialog.add_button("Allow once", gtk::ResponseType::Accept);
+        content.pack_start(&ending, false, false, 0);
+        let remember = form.map(|form| (form, aside(&dialog, "Remember…", REMEMBER)));
+        let mute = aside(&dialog, "Mute box", MUTE);
+        mute.set_tooltip_text(Some("Denies what this box asks for an hour"));
+        let allow = dialog.add_button(ONCE, gtk::ResponseType::Accept);
         let deny = dialog.add_button("Deny", gtk::ResponseType::Reject);
         dialog.set_default_response(gtk::ResponseType::Reject);
         content.show_all();
-        hint.set_visible(fit(&scroller) == Fit::Scrolls);
+        hint.set_visible(fit(&scroller, 0) == Fit::Scrolls);
         // Focus on the text would scroll it into view, past what comes before it.
         dialog.set_focus(Some(&deny));
         scroll_by_keys(&dialog, &scroller);
-        Self { dialog, scroller, hint, allow }
+        Self { dialog, scroller, hint, allow, deny, remember, ending }
+    }
+
+    pub fn is_remembering(&self) -> bool {
+        self.remember.as_ref().is_some_and(|(form, _)| form.is_open())
+    }
+
+    /// What a press on the yes means now.
+    pub fn verdict(&self) -> Verdict {
+        match &self.remember {
+            Some((form, _)) if form.is_open() => form.verdict(),
+            _ => Verdict::AllowOnce,
+        }
+    }
+
+    /// Opens the rule in place, or goes back to the plain question.
+    pub fn turn(&self) {
+        let Some((form, button)) = &self.remember else { return };
+        let open = !form.is_open();
+        form.root.set_visible(open);
+        let room = if open { form.root.preferred_height_for_width(WIDTH).1 + GAP } else { 0 };
+        fit(&self.scroller, room);
+        set_label(button, if open { "Back" } else { "Remember…" });
+        set_label(&self.allow, if open { "Allow and remember" } else { ONCE });
+        // Whatever had the focus meant something else a moment ago.
+        self.dialog.set_focus(Some(&self.deny));
+        self.dialog.resize(1, 1);
+        place::keep_on_screen(&self.dialog);
+    }
+
+    /// Says how the question ended; nothing can be pressed any more.
+    pub fn end(&self, box_name: &BoxName, how: &str, yes: bool) {
+        self.dialog.set_title(&format!("{box_name} asked"));
+        self.ending.set_text(&format!("{} {how}", if yes { "✓" } else { "✕" }));
+        self.ending.set_visible(true);
+        self.hint.set_visible(false);
+        if let Some((form, _)) = &self.remember {
+            form.root.set_visible(false);
+        }
+        if let Some(buttons) = self.allow.parent() {
+            buttons.set_sensitive(false);
+        }
+    }
+}
+
+const ONCE: &str = "Allow once";
+
+/// A button on the other side, away from the answers.
+fn aside(dialog: &gtk::Dialog, label: &str, response: gtk::ResponseType) -> gtk::Widget {
+    let button = dialog.add_button(label, response);
+    if let Some(buttons) = button.parent().and_downcast::<gtk::ButtonBox>() {
+        buttons.set_child_secondary(&button, true);
+    }
+    button
+}
+
+fn set_label(button: &gtk::Widget, label: &str) {
+    if let Some(button) = button.downcast_ref::<gtk::Button>() {
+        button.set_label(label);
     }
 }
 
@@ -63,7 +143,8 @@ fn window(question: &Question) -> gtk::Dialog {
     dialog
 }
 
-/// “■ fix-login · shop-api”. The project gives way when there is no room, the name never.
+/// “■ fix-login · shop-api                12 s ago”. The project gives way when there is no room,
+/// the name never.
 fn header(question: &Question) -> gtk::Box {
     let name = line(question.box_name.as_str());
     name.set_attributes(Some(&bold(1.0)));
@@ -74,7 +155,20 @@ fn header(question: &Question) -> gtk::Box {
     row.pack_start(&square(colour::of(&question.box_id)), false, false, 0);
     row.pack_start(&name, false, false, 0);
     row.pack_start(&project, true, true, 0);
+    row.pack_start(&age(question.created_at), false, false, 0);
     row
+}
+
+/// Ticks while it is on screen.
+fn age(at: Millis) -> gtk::Label {
+    let label = dim(&words::ago(at, words::now()));
+    let ticking = label.downgrade();
+    glib::timeout_add_seconds_local(1, move || {
+        let Some(label) = ticking.upgrade() else { return ControlFlow::Break };
+        label.set_text(&words::ago(at, words::now()));
+        ControlFlow::Continue
+    });
+    label
 }
 
 fn square(colour: (f64, f64, f64)) -> gtk::DrawingArea {
@@ -98,13 +192,10 @@ fn body(question: &Question) -> gtk::Box {
     what.add(&title);
     what.add(&text_of(&question.target));
     body.add(&what);
-    if !question.commits.is_empty() {
-        body.add(&commits(&question.commits, question.more_commits));
+    for part in evidence::parts(&question.evidence) {
+        body.add(&part);
     }
-    if let Some(summary) = &question.summary {
-        body.add(&text_of(summary));
-    }
-    for warning in &question.warnings {
+    for warning in warnings(question) {
         let warning = text_of(&format!("⚠ {warning}"));
         warning.set_attributes(Some(&bold(1.0)));
         body.add(&warning);
@@ -113,40 +204,27 @@ fn body(question: &Question) -> gtk::Box {
     body
 }
 
-/// The object ids stand in a column of their own: a long subject cannot pose as another commit.
-fn commits(commits: &[Commit], more: u32) -> gtk::Box {
-    let list = gtk::Box::new(gtk::Orientation::Vertical, 2);
-    let column = gtk::SizeGroup::new(gtk::SizeGroupMode::Horizontal);
-    for commit in commits {
-        let oid = line(&commit.oid);
-        oid.set_attributes(Some(&monospace()));
-        oid.set_valign(gtk::Align::Start);
-        column.add_widget(&oid);
-        let subject = text_of(&commit.subject);
-        subject.set_attributes(Some(&monospace()));
-        let row = gtk::Box::new(gtk::Orientation::Horizontal, 10);
-        row.pack_start(&oid, false, false, 0);
-        row.pack_start(&subject, true, true, 0);
-        list.add(&row);
-    }
-    if more > 0 {
-        let noun = if more == 1 { "commit" } else { "commits" };
-        list.add(&text_of(&format!("and {more} more {noun}")));
-    }
-    list
+fn warnings(question: &Question) -> Vec<String> {
+    let lost = (question.tier == Tier::Irreversible).then(|| "cannot be undone".to_owned());
+    lost.into_iter().chain(question.warnings.iter().cloned()).collect()
 }
 
 fn command(argv: &[String]) -> gtk::Frame {
     let label = text_of(&text::command_line(argv));
     label.set_attributes(Some(&monospace()));
     label.set_selectable(true);
-    label.set_margin_top(8);
-    label.set_margin_bottom(8);
-    label.set_margin_start(10);
-    label.set_margin_end(10);
+    sheet(&label)
+}
+
+/// Set apart from what we say ourselves.
+pub fn sheet(content: &impl IsA<gtk::Widget>) -> gtk::Frame {
+    content.set_margin_top(8);
+    content.set_margin_bottom(8);
+    content.set_margin_start(10);
+    content.set_margin_end(10);
     let frame = gtk::Frame::new(None);
     frame.style_context().add_class("view");
-    frame.add(&label);
+    frame.add(content);
     frame
 }
 
@@ -188,26 +266,37 @@ enum Fit {
     Scrolls,
 }
 
-/// As tall as what it holds, up to what the screen allows.
-fn fit(scroller: &gtk::ScrolledWindow) -> Fit {
+/// As tall as what it holds, up to what the screen allows beside `other` things.
+fn fit(scroller: &gtk::ScrolledWindow, other: i32) -> Fit {
     let area = place::work_area();
     let width = WIDTH.min(area.width() - 60);
-    let tallest = TALLEST.min(area.height() - AROUND).max(80);
+    let tallest = tallest(area.height(), other);
     let height = scroller.child().map_or(0, |body| body.preferred_height_for_width(width).1);
     scroller.set_size_request(width, height.min(tallest));
     if height > tallest { Fit::Scrolls } else { Fit::Whole }
 }
 
+fn tallest(screen: i32, other: i32) -> i32 {
+    TALLEST.min(screen - AROUND - other).max(LOWEST)
+}
+
 /// One line of plain text.
-fn line(text: &str) -> gtk::Label {
+pub fn line(text: &str) -> gtk::Label {
     let label = gtk::Label::new(None);
     label.set_text(text);
     label.set_xalign(0.0);
     label
 }
 
+/// One line that is not the first to be read.
+pub fn dim(text: &str) -> gtk::Label {
+    let label = line(text);
+    label.style_context().add_class("dim-label");
+    label
+}
+
 /// Plain text that wraps, inside a word if need be.
-fn text_of(text: &str) -> gtk::Label {
+pub fn text_of(text: &str) -> gtk::Label {
     let label = line(text);
     label.set_line_wrap(true);
     label.set_line_wrap_mode(pango::WrapMode::WordChar);
@@ -215,15 +304,38 @@ fn text_of(text: &str) -> gtk::Label {
     label
 }
 
-fn bold(scale: f64) -> AttrList {
+pub fn bold(scale: f64) -> AttrList {
     let list = AttrList::new();
     list.insert(pango::AttrInt::new_weight(pango::Weight::Bold));
     list.insert(pango::AttrFloat::new_scale(scale));
     list
 }
 
-fn monospace() -> AttrList {
+pub fn monospace() -> AttrList {
     let list = AttrList::new();
     list.insert(pango::AttrString::new_family("monospace"));
     list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::samples::question;
+
+    #[test]
+    fn the_rule_never_pushes_the_buttons_off_the_screen() {
+        assert_eq!(tallest(1080, 0), TALLEST);
+        assert_eq!(tallest(768, 0), TALLEST);
+        assert_eq!(tallest(768, 260), 308);
+        assert_eq!(tallest(480, 260), LOWEST);
+    }
+
+    #[test]
+    fn what_cannot_be_undone_is_the_first_warning() {
+        let mut question = question(1, "a", "Merge");
+        question.warnings = vec!["rewrites history".into()];
+        assert_eq!(warnings(&question), ["rewrites history"]);
+        question.tier = Tier::Irreversible;
+        assert_eq!(warnings(&question), ["cannot be undone", "rewrites history"]);
+    }
 }

@@ -31,6 +31,20 @@ pub fn put(dialog: &gtk::Dialog, slot: usize) {
     );
 }
 
+/// A dialog that has grown moves up, as far as it must and no further.
+pub fn keep_on_screen(dialog: &gtk::Dialog) {
+    let ((x, y), (_, size)) = (dialog.position(), dialog.preferred_size());
+    let area = work_area();
+    let top = pulled_in(y - area.y(), size.height, area.height()) + area.y();
+    if top != y {
+        dialog.move_(x, top);
+    }
+}
+
+fn pulled_in(top: i32, size: i32, room: i32) -> i32 {
+    top.min(room - size).max(0)
+}
+
 /// Where something of `size` starts in `room`, `aside` from its usual place but still inside.
 fn start(room: i32, size: i32, part: i32, aside: i32) -> i32 {
     let free = (room - size).max(0);
@@ -45,6 +59,13 @@ mod tests {
     fn a_place_is_used_again() {
         assert_eq!(free_slot([].into_iter()), 0);
         assert_eq!(free_slot([0, 2].into_iter()), 1);
+    }
+
+    #[test]
+    fn what_grows_moves_up_only_as_far_as_it_must() {
+        assert_eq!(pulled_in(100, 300, 800), 100);
+        assert_eq!(pulled_in(600, 300, 800), 500);
+        assert_eq!(pulled_in(600, 900, 800), 0);
     }
 
     #[test]

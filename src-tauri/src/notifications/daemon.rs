@@ -6,6 +6,7 @@
 //! only this very daemon is heard and spoken to, and closing a notification cannot start another.
 
 use futures_util::StreamExt;
+use protocol::BoxName;
 use protocol::question::Question;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -68,29 +69,37 @@ pub struct Toast {
     title: String,
     body: String,
     actions: &'static [&'static str],
+    /// Somebody waits for an answer: it stays until there is one.
+    urgent: bool,
 }
 
 /// Key and label in turn; `default` is a click on the notification itself.
 const ANSWERS: &[&str] =
     &["default", "Show", "allow", "Allow once", "show", "Show", "deny", "Deny"];
-/// A question with a warning is read before it is allowed.
+/// What is more than a line, carries a warning or matters to others is read before it is allowed.
 const LOOK_FIRST: &[&str] = &["default", "Show", "show", "Show", "deny", "Deny"];
+const MUTE: &[&str] = &["mute", "Mute for an hour"];
+/// The longest sentence a daemon can be trusted to show whole.
+const LONGEST: usize = 100;
 
 impl Toast {
     pub fn question(question: &Question) -> Self {
         let title = format!("{} asks", question.box_name);
         let mut lines = vec![escaped(&question.title)];
         lines.extend(question.warnings.iter().map(|w| format!("⚠ {}", escaped(w))));
-        let actions = if question.is_plain() { ANSWERS } else { LOOK_FIRST };
-        Self { title, body: lines.join("\n"), actions }
+        let fits = question.title.chars().count() <= LONGEST;
+        let actions = if fits && question.is_plain() { ANSWERS } else { LOOK_FIRST };
+        Self { title, body: lines.join("\n"), actions, urgent: true }
     }
 
-    fn asks(&self) -> bool {
-        !self.actions.is_empty()
+    /// A box is not heard for a while; it can be silenced for longer.
+    pub fn keeps_asking(box_name: &BoxName, text: &str) -> Self {
+        let title = format!("{box_name} keeps asking");
+        Self { title, body: escaped(text), actions: MUTE, urgent: false }
     }
 
     pub fn news(title: &str, body: &str) -> Self {
-        Self { title: title.into(), body: escaped(body), actions: &[] }
+        Self { title: title.into(), body: escaped(body), actions: &[], urgent: false }
     }
 }
 
@@ -112,6 +121,7 @@ pub enum Action {
     Allow,
     Show,
     Deny,
+    Mute,
 }
 
 /// The session bus, and who owns the daemon's name on it.
@@ -245,9 +255,9 @@ struct Line {
 impl Line {
     async fn notify(&self, toast: &Toast, buttons: bool) -> zbus::Result<u32> {
         let actions = if buttons { toast.actions } else { &[] };
-        let urgency: u8 = if toast.asks() { 2 } else { 1 };
+        let urgency: u8 = if toast.urgent { 2 } else { 1 };
         // A question stays until it is answered; news goes when the daemon thinks fit.
-        let timeout: i32 = if toast.asks() { 0 } else { -1 };
+        let timeout: i32 = if toast.urgent { 0 } else { -1 };
         let hints = HashMap::from([("urgency", Value::from(urgency))]);
         let (title, text) = (toast.title.as_str(), toast.body.as_str());
         let body = (APP, 0u32, "", title, text, actions, hints, timeout);
@@ -286,6 +296,7 @@ fn pressed(toast: u32, key: &str) -> Heard {
     let action = match key {
         "allow" => Action::Allow,
         "deny" => Action::Deny,
+        "mute" => Action::Mute,
         "show" | "default" => Action::Show,
         _ => return Heard::Other,
     };
@@ -300,6 +311,7 @@ async fn limited<T>(work: impl Future<Output = Result<T, Lost>>) -> Result<T, Lo
 mod tests {
     use super::*;
     use crate::live::samples::question;
+    use protocol::question::Tier;
 
     #[test]
     fn what_a_box_wrote_is_no_markup() {
@@ -313,12 +325,38 @@ mod tests {
         for (key, action) in [
             ("allow", Action::Allow),
             ("deny", Action::Deny),
+            ("mute", Action::Mute),
             ("show", Action::Show),
             ("default", Action::Show),
         ] {
             assert_eq!(pressed(7, key), Heard::Pressed { toast: 7, action });
         }
         assert_eq!(pressed(7, "Allow"), Heard::Other);
+    }
+
+    #[test]
+    fn only_a_plain_question_that_fits_can_be_allowed_here() {
+        let actions = |q: &Question| Toast::question(q).actions;
+        let plain = question(1, "a", "Push");
+        assert_eq!(actions(&plain), ANSWERS);
+        for change in [
+            (|q: &mut Question| q.tier = Tier::Sensitive) as fn(&mut Question),
+            |q| q.tier = Tier::Irreversible,
+            |q| q.warnings = vec!["rewrites history".into()],
+            |q| q.title = format!("Push to {}", "x".repeat(200)),
+        ] {
+            let mut other = plain.clone();
+            change(&mut other);
+            assert_eq!(actions(&other), LOOK_FIRST, "{}", other.title);
+        }
+    }
+
+    #[test]
+    fn a_box_that_keeps_asking_can_be_muted_and_is_not_urgent() {
+        let toast = Toast::keeps_asking(&"a".parse().unwrap(), "a was denied <x> three times.");
+        assert_eq!((toast.title.as_str(), toast.urgent), ("a keeps asking", false));
+        assert_eq!(toast.actions, MUTE);
+        assert!(toast.body.contains("&lt;x&gt;"));
     }
 
     #[test]
