@@ -233,7 +233,7 @@ fn allow_on_the_command_line_pushes() {
     shown_everywhere(&world, &window);
     let listed = world.ok(&["approvals"]);
     assert!(listed.contains(SUBJECT), "{listed}");
-    world.ok(&["approve", "fix-login"]);
+    world.approve("fix-login", &[]);
     gone_everywhere(&world, &window);
     let ended = push.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
@@ -259,7 +259,7 @@ fn a_remembered_answer_holds_until_it_is_taken_back() {
     let (world, _) = about_to_push();
     let push = world.push("fix-login");
     world.question_of("fix-login");
-    world.ok(&["approve", "fix-login", "--for", "1h"]);
+    world.approve("fix-login", &["--for", "1h"]);
     assert_eq!(push.end().code, Some(0));
     let second = world.commit("fix-login", "Second");
     assert_eq!(world.push("fix-login").end().code, Some(0));

@@ -193,7 +193,7 @@ fn the_demo_shows_a_push_and_cleans_up() {
     let question = eventually(SOON, "the demo's question", || world.questions().first().cloned());
     let name = question["boxName"].as_str().unwrap().to_owned();
     assert!(name.starts_with("demo-"), "{name}");
-    world.ok(&["approve", &name]);
+    world.approve(&name, &[]);
     let ended = demo.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     assert!(ended.err.contains("allowed"), "{}", ended.err);

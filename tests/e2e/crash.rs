@@ -41,7 +41,7 @@ fn kill_9_during_a_question_ends_the_command_and_pushes_nothing() {
     // And it goes on working.
     let push = world.push("fix-login");
     world.question_of("fix-login");
-    world.ok(&["approve", "fix-login"]);
+    world.approve("fix-login", &[]);
     assert_eq!(push.end().code, Some(0));
 }
 

@@ -63,7 +63,8 @@ fn a_picture_of_the_app_at_work() {
     place("AgentBox", "0,12,44,860,640");
     eventually(SOON, "a picture that has settled", || {
         let one = std::fs::read(screen::shoot(world.session(), "agentbox")).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(700));
+        // Ages tick every second, in the dialog and in the window: be quicker than that.
+        std::thread::sleep(std::time::Duration::from_millis(200));
         let two = std::fs::read(screen::shoot(world.session(), "agentbox")).unwrap();
         (one == two).then_some(())
     });

@@ -99,7 +99,7 @@ fn what_a_box_plants_in_its_repository_never_runs_on_the_host() {
     let push = world.push("evil");
     let question = world.question_of("evil");
     assert_eq!(question["target"], world.remote().display().to_string());
-    world.ok(&["approve", "evil"]);
+    world.approve("evil", &[]);
     let ended = push.end();
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     assert_eq!(world.at_remote("agentbox/evil"), Some(oid));

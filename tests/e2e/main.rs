@@ -5,10 +5,15 @@
 
 mod answers;
 mod boxes;
+mod carriers;
 mod crash;
 mod desktop;
 mod desktop_parts;
+mod faults;
 mod hostile;
 mod people;
+mod remember;
+mod services;
+mod transfers;
 mod two_boxes;
 mod world;

@@ -43,13 +43,17 @@ impl World {
     }
 
     pub fn desktop_with(options: Options) -> Self {
-        let session = Session::start(options);
-        let (env, dir) = (session.env().clone(), session.dir().to_owned());
-        let mut world =
-            Self { session: Some(session), env, dir, bin: bin(), host: None, _own: None };
-        world.make_project();
+        let mut world = Self::desktop_before(options);
         world.start_desktop();
         world
+    }
+
+    /// A desktop where AgentBox does not run yet.
+    pub fn desktop_before(options: Options) -> Self {
+        let session = Session::start(options);
+        let (env, dir) = (session.env().clone(), session.dir().to_owned());
+        let world = Self { session: Some(session), env, dir, bin: bin(), host: None, _own: None };
+        world.prepared()
     }
 
     /// A computer without a screen, and `agentbox serve`.
@@ -72,8 +76,36 @@ impl World {
             }
         }
         let world = Self { session: None, env, dir, bin: bin(), host: None, _own: Some(own) };
-        world.make_project();
-        world
+        world.prepared()
+    }
+
+    /// With a project, and a folder for programs of the host that a test brings along.
+    fn prepared(mut self) -> Self {
+        let own = self.dir.join("bin");
+        std::fs::create_dir(&own).unwrap();
+        let path = format!("{}:{}", own.display(), self.env["PATH"]);
+        self.env.insert("PATH".into(), path);
+        self.make_project();
+        self
+    }
+
+    /// The host's settings, before or while it runs.
+    pub fn configure(&self, yaml: &str) {
+        std::fs::create_dir_all(self.home()).unwrap();
+        std::fs::write(self.home().join("config.yaml"), yaml).unwrap();
+    }
+
+    /// A variable of every program that is started from now on.
+    pub fn set(&mut self, name: &str, value: &str) {
+        self.env.insert(name.into(), value.into());
+    }
+
+    /// A program of the host, found before any other of its name.
+    pub fn host_program(&self, name: &str, script: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.dir.join("bin").join(name);
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     // ---- the project
@@ -269,6 +301,34 @@ impl World {
     /// `git push` in a box, under way.
     pub fn push(&self, name: &str) -> Running {
         Running::start(self.agentbox_command(&["shell", name, "--", "git", "push"]))
+    }
+
+    /// A shell script in a box, under way.
+    pub fn begin(&self, name: &str, script: &str) -> Running {
+        Running::start(self.agentbox_command(&["shell", name, "--", "sh", "-c", script]))
+    }
+
+    /// A script in a box that asks one question, which is answered with `approve` or `deny`; the
+    /// question and what came of the script.
+    #[track_caller]
+    pub fn answered(&self, name: &str, script: &str, answer: &str) -> (Value, Ended) {
+        let running = self.begin(name, script);
+        let question = self.question_of(name);
+        self.ok(&[
+            answer,
+            question["id"].as_str().unwrap(),
+            "--digest",
+            question["digest"].as_str().unwrap(),
+        ]);
+        (question, running.end())
+    }
+
+    /// Allows the question of a box, as a program that has read it does.
+    #[track_caller]
+    pub fn approve(&self, name: &str, more: &[&str]) {
+        let question = self.question_of(name);
+        let (id, digest) = (question["id"].as_str().unwrap(), question["digest"].as_str().unwrap());
+        self.ok(&[&["approve", id, "--digest", digest], more].concat());
     }
 
     pub fn questions(&self) -> Vec<Value> {

@@ -57,10 +57,14 @@ impl Browser {
         eventually_or(deadline, &format!("an element {css}"), || self.try_find(css))
     }
 
-    /// All elements that fit the selector now.
+    /// All elements that fit the selector now. The page may drop one while the
+    /// driver makes its list, and then the driver has no list: it is asked again.
     #[track_caller]
     pub fn find_all(&self, css: &str) -> Vec<Element> {
-        let found = self.post("/elements", &json!({ "using": "css selector", "value": css }));
+        let query = json!({ "using": "css selector", "value": css });
+        let found = eventually_or(Duration::from_secs(5), &format!("elements {css}"), || {
+            self.in_session("POST", "/elements", &query)
+        });
         found.as_array().into_iter().flatten().filter_map(element).collect()
     }
 
