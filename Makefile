@@ -1,6 +1,6 @@
 # Everything a person types. The work is in scripts/, one file per target.
 .DEFAULT_GOAL := help
-.PHONY: help deps build run base-image test bench fmt lint bindings clean
+.PHONY: help deps build run base-image test fuzz bench fmt lint bindings clean
 
 PROFILE ?= release
 export PROFILE
@@ -13,6 +13,9 @@ run: ## install what is missing, build, and start AgentBox
 
 test: ## all checks and tests, on a real engine and desktop
 	@scripts/test
+
+fuzz: ## throw noise at every parser a box can reach, a minute each
+	@scripts/fuzz 60
 
 build: ## build the programs (PROFILE=dev|release)
 	@scripts/deps build
