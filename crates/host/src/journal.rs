@@ -77,4 +77,8 @@ impl Trail for Written {
     fn record(&self, entry: Entry) -> BoxFuture<'_, Result<(), TrailError>> {
         Box::pin(async { self.0.record(entry).await.map_err(|e| TrailError(e.to_string())) })
     }
+
+    fn jot(&self, entry: Entry) -> BoxFuture<'_, Result<(), TrailError>> {
+        Box::pin(async { self.0.jot(entry).await.map_err(|e| TrailError(e.to_string())) })
+    }
 }

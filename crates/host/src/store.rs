@@ -1,8 +1,10 @@
 //! SQLite: boxes, approvals, grants, the audit trail, events; a file for each below this one.
 //!
 //! One thread owns the connection; everybody else sends it closures. A write is on disk before its
-//! caller goes on (`synchronous = FULL`), so that killing the host at any moment loses nothing
-//! that was acted upon. The trail is chained by hash in the same transaction that appends to it.
+//! caller goes on (`synchronous = FULL`), so that nothing that was acted upon is ever lost. Records of
+//! what changed nothing are only handed to the system before their caller goes on: killing the host
+//! loses none of them, and the disk has them within a second. The trail is chained by hash in the same
+//! transaction that appends to it.
 
 mod approvals;
 mod audit;
@@ -20,6 +22,8 @@ use protocol::Millis;
 use relay::Entry;
 use rusqlite::Connection;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, oneshot};
 
@@ -42,16 +46,29 @@ type Result<T> = std::result::Result<T, StoreError>;
 enum Job {
     Work(Box<dyn FnOnce(&mut Connection) + Send>),
     /// A record for the trail. Several that wait are written together: one wait for the disk.
-    Record(Entry, oneshot::Sender<Result<()>>),
+    Record(Record),
+    /// What was not waited for goes to the disk now.
+    Sync,
+}
+
+struct Record {
+    entry: Entry,
+    /// Its writer waits until the disk has it.
+    synced: bool,
+    done: oneshot::Sender<Result<()>>,
 }
 
 /// Records written in one go.
 const TOGETHER: usize = 256;
+/// How much later the disk may have a record nobody waits for.
+const SYNC_AFTER: Duration = Duration::from_secs(1);
 
 /// A handle on the database thread. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     jobs: mpsc::Sender<Job>,
+    /// A [`Job::Sync`] is due.
+    sync_due: Arc<AtomicBool>,
 }
 
 /// Forward only; the number of applied steps is SQLite's `user_version`.
@@ -112,14 +129,15 @@ impl Store {
                 while let Some(job) = next.take().or_else(|| inbox.blocking_recv()) {
                     match job {
                         Job::Work(work) => work(&mut conn),
-                        Job::Record(entry, done) => {
-                            next = record_together(&mut conn, (entry, done), &mut inbox);
+                        Job::Record(record) => {
+                            next = record_together(&mut conn, record, &mut inbox);
                         }
+                        Job::Sync => sync(&conn),
                     }
                 }
             })
             .map_err(|_| StoreError::Gone)?;
-        Ok(Self { jobs })
+        Ok(Self { jobs, sync_due: Arc::default() })
     }
 
     async fn run<T: Send + 'static>(
@@ -147,28 +165,48 @@ impl Store {
 /// Writes a record and those that wait behind it; the first job that is something else.
 fn record_together(
     conn: &mut Connection,
-    first: (Entry, oneshot::Sender<Result<()>>),
+    first: Record,
     inbox: &mut mpsc::Receiver<Job>,
 ) -> Option<Job> {
     let mut waiting = vec![first];
     let mut other = None;
     while other.is_none() && waiting.len() < TOGETHER {
         match inbox.try_recv() {
-            Ok(Job::Record(entry, done)) => waiting.push((entry, done)),
+            Ok(Job::Record(record)) => waiting.push(record),
             Ok(job) => other = Some(job),
             Err(_) => break,
         }
     }
-    let written = (|| {
-        let tx = conn.transaction()?;
-        waiting.iter().try_for_each(|(entry, _)| audit::append(&tx, entry))?;
-        Ok(tx.commit()?)
-    })();
-    let failed: Option<String> = written.as_ref().err().map(|e: &StoreError| e.to_string());
-    for (_, done) in waiting {
-        let _ = done.send(failed.clone().map_or(Ok(()), |why| Err(StoreError::Unwritten(why))));
+    let failed = append_all(conn, &waiting).err().map(|e| e.to_string());
+    for record in waiting {
+        let written = failed.clone().map_or(Ok(()), |why| Err(StoreError::Unwritten(why)));
+        let _ = record.done.send(written);
     }
     other
+}
+
+fn append_all(conn: &mut Connection, records: &[Record]) -> Result<()> {
+    let unsynced = !records.iter().any(|record| record.synced);
+    if unsynced {
+        conn.pragma_update(None, "synchronous", "NORMAL")?;
+    }
+    let written = (|| {
+        let tx = conn.transaction()?;
+        records.iter().try_for_each(|record| audit::append(&tx, &record.entry))?;
+        Ok(tx.commit()?)
+    })();
+    if unsynced {
+        conn.pragma_update(None, "synchronous", "FULL")?;
+    }
+    written
+}
+
+fn sync(conn: &Connection) {
+    // Syncs the log before it moves its pages. Readers in the way are no reason to wait.
+    let moved = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+    if let Err(e) = moved {
+        tracing::warn!("the database could not be synced: {e}");
+    }
 }
 
 fn migrate(conn: &mut Connection) -> Result<()> {

@@ -136,31 +136,32 @@ impl Call {
 
     /// A record of the trail before something is done: without it, it is not done.
     pub async fn note(&self, kind: &'static str, summary: String, data: Value) -> Result<(), Stop> {
-        self.record(kind, summary, data)
-            .await
-            .map_err(|e| Stop::fail(exit::FAILURE, format!("{e}; nothing was done.")))
+        let entry = self.entry(kind, summary, data);
+        let written = self.shared.deps.trail.record(entry).await;
+        written.map_err(|e| Stop::fail(exit::FAILURE, format!("{e}; nothing was done.")))
     }
 
     /// A record of what has been done. A trail that cannot be written is told, not hidden.
-    pub async fn done(&self, summary: String, data: Value, mut envelope: Envelope) -> Envelope {
-        let outcome = if envelope.exit_code == 0 { "done" } else { "failed" };
-        let mut data = data;
-        data["method"] = self.method.clone().into();
-        data["exitCode"] = envelope.exit_code.into();
-        if let Err(e) = self.record("executed", format!("{summary}: {outcome}"), data).await {
-            envelope.stderr.push_str(&format!("relay: {e}\n"));
-        }
-        envelope
+    pub async fn done(&self, summary: String, data: Value, envelope: Envelope) -> Envelope {
+        let entry = self.executed(&summary, data, &envelope);
+        told(envelope, self.shared.deps.trail.record(entry).await)
     }
 
-    async fn record(
-        &self,
-        kind: &'static str,
-        summary: String,
-        data: Value,
-    ) -> Result<(), crate::TrailError> {
-        let box_id = Some(self.reg().id.clone());
-        self.shared.deps.trail.record(Entry { box_id, kind, summary, data }).await
+    /// The same of something that changed nothing.
+    pub async fn read(&self, summary: String, data: Value, envelope: Envelope) -> Envelope {
+        let entry = self.executed(&summary, data, &envelope);
+        told(envelope, self.shared.deps.trail.jot(entry).await)
+    }
+
+    fn executed(&self, summary: &str, mut data: Value, envelope: &Envelope) -> Entry {
+        let outcome = if envelope.exit_code == 0 { "done" } else { "failed" };
+        data["method"] = self.method.clone().into();
+        data["exitCode"] = envelope.exit_code.into();
+        self.entry("executed", format!("{summary}: {outcome}"), data)
+    }
+
+    fn entry(&self, kind: &'static str, summary: String, data: Value) -> Entry {
+        Entry { box_id: Some(self.reg().id.clone()), kind, summary, data }
     }
 
     /// From here on the person has said yes: the box leaving must not leave the work half done.
@@ -208,6 +209,13 @@ impl Call {
         made.map_err(|e| Stop::fail(exit::FAILURE, format!("cannot make {}: {e}", dir.display())))?;
         Ok(dir)
     }
+}
+
+fn told(mut envelope: Envelope, written: Result<(), crate::TrailError>) -> Envelope {
+    if let Err(e) = written {
+        envelope.stderr.push_str(&format!("relay: {e}\n"));
+    }
+    envelope
 }
 
 /// What a host program said, without anything that looks like a credential.

@@ -227,7 +227,7 @@ pub(crate) async fn execute(call: &Call, plan: Plan) -> Result<Envelope, Stop> {
 async fn read(call: &Call, gh: &Gh, surface: &str, argv: Vec<String>) -> Result<Envelope, Stop> {
     let output = gh.run(call, &argv, None).await?;
     let envelope = gh.envelope(&output);
-    Ok(call.done(surface.to_owned(), json!({ "argv": integration::noted(&argv) }), envelope).await)
+    Ok(call.read(surface.to_owned(), json!({ "argv": integration::noted(&argv) }), envelope).await)
 }
 
 /// What runs after a yes, and what the yes is bound to beside it.

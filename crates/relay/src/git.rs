@@ -111,7 +111,7 @@ async fn fetch(call: &Call, at: usize, fetch: Fetch) -> Result<Envelope, Stop> {
         deliver(call, &transfer, &fetch).await.map_err(&failed)?;
     }
     let summary = format!("Fetch {}", fetch.remote);
-    Ok(call.done(summary, json!({ "flags": flags }), envelope(&output)).await)
+    Ok(call.read(summary, json!({ "flags": flags }), envelope(&output)).await)
 }
 
 async fn deliver(call: &Call, transfer: &Transfer<'_>, fetch: &Fetch) -> Result<(), TransferError> {

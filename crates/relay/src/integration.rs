@@ -108,6 +108,7 @@ pub(crate) fn enabled(connector: &Connector, policy: &Policy) -> Result<(), Refu
 
 pub(crate) async fn execute(call: &Call, plan: Plan) -> Result<Envelope, Stop> {
     let Plan { connector, op, prepared } = plan;
+    let reads = prepared.ask.is_none();
     match (&connector.means, prepared.action) {
         (Means::Cli(program), Action::Run { args, stdin }) => {
             let env = call.env(program.env_prefixes);
@@ -129,7 +130,7 @@ pub(crate) async fn execute(call: &Call, plan: Plan) -> Result<Envelope, Stop> {
                     stderr: secrets::redact_values(&output.err(), &values),
                     pushed: None,
                 };
-                Ok(later.done(title, json!({ "argv": noted(&argv) }), envelope).await)
+                Ok(noted_down(&later, reads, title, &argv, envelope).await)
             };
             call.finish(work).await
         }
@@ -147,11 +148,26 @@ pub(crate) async fn execute(call: &Call, plan: Plan) -> Result<Envelope, Stop> {
             let later = call.clone();
             let work = async move {
                 let envelope = http::call(&later, api, &base, &request, &loaded.values).await;
-                Ok(later.done(title, json!({ "argv": noted(&argv) }), envelope).await)
+                Ok(noted_down(&later, reads, title, &argv, envelope).await)
             };
             call.finish(work).await
         }
         _ => Err(Stop::fail(exit::FAILURE, format!("{} is misconfigured", connector.service))),
+    }
+}
+
+async fn noted_down(
+    call: &Call,
+    reads: bool,
+    title: String,
+    argv: &[String],
+    envelope: Envelope,
+) -> Envelope {
+    let data = json!({ "argv": noted(argv) });
+    if reads {
+        call.read(title, data, envelope).await
+    } else {
+        call.done(title, data, envelope).await
     }
 }
 

@@ -120,7 +120,12 @@ pub struct Entry {
 
 /// The audit trail.
 pub trait Trail: Send + Sync + 'static {
+    /// On disk when this returns.
     fn record(&self, entry: Entry) -> BoxFuture<'_, Result<(), TrailError>>;
+    /// Written when this returns: the host's end does not lose it, a power cut within the next second
+    /// may. For what changed nothing: reads and refusals, where waiting for the disk would be most of
+    /// the time a call takes.
+    fn jot(&self, entry: Entry) -> BoxFuture<'_, Result<(), TrailError>>;
 }
 
 /// What boxes tell, kept by the host. Called for every post: must not block.

@@ -666,7 +666,7 @@ async fn note_refusal(shared: &Shared, state: &BoxState, method: &str, why: &str
         summary: format!("Refused: {}", short(why)),
         data: json!({ "method": short(&visible(method)), "unwrittenBefore": unwritten }),
     };
-    if let Err(e) = shared.deps.trail.record(entry).await {
+    if let Err(e) = shared.deps.trail.jot(entry).await {
         tracing::error!("{e}");
     }
 }

@@ -1,11 +1,12 @@
 //! The audit trail: appended to, chained by hash, never changed.
 
-use super::{Job, Result, Store, StoreError, now, signed};
+use super::{Job, Record, Result, SYNC_AFTER, Store, StoreError, now, signed};
 use protocol::audit::{AuditRecord, AuditVerdict};
 use protocol::{BoxId, Millis};
 use relay::Entry;
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
+use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 /// Which records are wanted.
@@ -23,8 +24,27 @@ pub struct Filter {
 impl Store {
     /// On disk when this returns.
     pub async fn record(&self, entry: Entry) -> Result<()> {
-        let (tx, rx) = oneshot::channel();
-        self.jobs.send(Job::Record(entry, tx)).await.map_err(|_| StoreError::Gone)?;
+        self.append(entry, true).await
+    }
+
+    /// Out of this process when this returns, and on disk a second later.
+    pub async fn jot(&self, entry: Entry) -> Result<()> {
+        self.append(entry, false).await?;
+        if !self.sync_due.swap(true, Ordering::AcqRel) {
+            let store = self.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(SYNC_AFTER).await;
+                store.sync_due.store(false, Ordering::Release);
+                let _ = store.jobs.send(Job::Sync).await;
+            });
+        }
+        Ok(())
+    }
+
+    async fn append(&self, entry: Entry, synced: bool) -> Result<()> {
+        let (done, rx) = oneshot::channel();
+        let record = Record { entry, synced, done };
+        self.jobs.send(Job::Record(record)).await.map_err(|_| StoreError::Gone)?;
         rx.await.map_err(|_| StoreError::Gone)?
     }
 

@@ -32,6 +32,11 @@ fn question(id: u8) -> Question {
     }
 }
 
+async fn synchronous(store: &Store) -> i64 {
+    let level = |conn: &mut Connection| Ok(conn.pragma_query_value(None, "synchronous", |r| r.get(0))?);
+    store.run(level).await.unwrap()
+}
+
 fn store() -> (Store, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     (Store::open(&dir.path().join("agentbox.db")).unwrap(), dir)
@@ -230,4 +235,41 @@ async fn what_was_begun_is_known_until_it_is_kept_or_taken_back() {
     assert_eq!(store.unfinished().await.unwrap(), [(id.clone(), "/shop".into())]);
     store.taken_back(&id).await.unwrap();
     assert!(store.unfinished().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn what_changed_nothing_is_in_the_chain_without_waiting_for_the_disk() {
+    const FULL: i64 = 2;
+    let (store, dir) = store();
+    store.jot(entry("a read")).await.unwrap();
+    assert_eq!(synchronous(&store).await, FULL, "everything else still waits for the disk");
+    store.record(entry("a write")).await.unwrap();
+    store.jot(entry("a refusal")).await.unwrap();
+    // A copy of the files is what is left when the process is killed now.
+    let left = tempfile::tempdir().unwrap();
+    for file in std::fs::read_dir(dir.path()).unwrap().map(|f| f.unwrap().path()) {
+        if !file.to_string_lossy().ends_with("-shm") {
+            std::fs::copy(&file, left.path().join(file.file_name().unwrap())).unwrap();
+        }
+    }
+    let left = Store::open(&left.path().join("agentbox.db")).unwrap();
+    let records = left.audit(Filter { limit: 10, ..Filter::default() }).await.unwrap();
+    let summaries: Vec<&str> = records.iter().map(|r| r.summary.as_str()).collect();
+    assert_eq!(summaries, ["a read", "a write", "a refusal"]);
+    assert_eq!(left.verify().await.unwrap(), AuditVerdict { records: 3, broken: None });
+    // One sync is due for all that was jotted down meanwhile.
+    let due = || store.sync_due.load(std::sync::atomic::Ordering::Acquire);
+    assert!(due() && !moved_to_the_database(dir.path()));
+    while due() {
+        tokio::time::sleep(SYNC_AFTER / 20).await;
+    }
+    while !moved_to_the_database(dir.path()) {
+        tokio::time::sleep(SYNC_AFTER / 20).await;
+    }
+}
+
+/// The pages of the log have been copied, which is done only after the log is on disk.
+fn moved_to_the_database(dir: &Path) -> bool {
+    let bytes = std::fs::read(dir.join("agentbox.db")).unwrap();
+    bytes.windows(9).any(|w| w == b"a refusal")
 }

@@ -280,6 +280,10 @@ impl Trail for Notes {
             Ok(())
         })
     }
+
+    fn jot(&self, entry: Entry) -> BoxFuture<'_, Result<(), TrailError>> {
+        self.record(entry)
+    }
 }
 
 impl Journal for Notes {
