@@ -86,6 +86,7 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         Request::Exec(_)
         | Request::Act { .. }
         | Request::Events { .. }
+        | Request::FollowEvents { .. }
         | Request::Remotes { .. }
         | Request::SetBranch { .. }
         | Request::Checkpoints { .. }

@@ -114,7 +114,7 @@ fn nothing_steps_forward_in_the_quiet_and_what_is_open_is_shown_after() {
 #[test]
 fn a_question_that_would_time_out_in_the_quiet_is_notified() {
     let world = World::desktop_before(agentbox_e2e::session::Options::default());
-    world.configure("approvals: {timeoutSeconds: 60}\n");
+    world.configure("approvals: {timeoutSeconds: 60, whenNobodyWatches: wait}\n");
     let mut world = world;
     world.start_desktop();
     world.create("fix-login");
@@ -220,12 +220,21 @@ fn a_menu_of_the_persons_own_answers_without_a_desktop() {
 
 #[test]
 fn where_nobody_watches_nobody_waits() {
+    // As it is without any setting, on a computer without a desktop.
     let mut world = World::bare();
-    world.configure("approvals: {whenNobodyWatches: deny}\n");
     world.start_serve();
     world.create("fix-login");
     world.commit("fix-login", "One");
+    // Whoever only listens to what boxes tell answers nothing.
+    let mut listener = world.agentbox_command(&["events", "--follow"]);
+    let mut listener = listener.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(listener.stdout.take().unwrap()).lines();
+    world.box_ok("fix-login", "agentbox-ctl event tick");
+    assert!(lines.next().unwrap().unwrap().contains("tick"));
     let ended = world.push("fix-login").end();
     assert_eq!(ended.code, Some(10), "{}", ended.err);
+    assert!(ended.err.contains("agentbox approvals --answer"), "{}", ended.err);
     assert!(world.audit_kinds("fix-login").iter().all(|k| k != "asked"));
+    listener.kill().unwrap();
+    listener.wait().unwrap();
 }

@@ -254,6 +254,7 @@ fn relay_19_47_a_link_opens_only_after_a_yes() {
         "xdg-open",
         &format!("#!/bin/sh\nprintf '%s\\n' \"$#\" \"$1\" >> {}\n", log.display()),
     );
+    world.configure("");
     world.start_serve();
     world.create("fix-login");
     let bad = world.in_box("fix-login", "xdg-open file:///etc/passwd");

@@ -59,6 +59,7 @@ impl World {
     /// A computer without a screen, and `agentbox serve`.
     pub fn headless() -> Self {
         let mut world = Self::bare();
+        world.configure("");
         world.start_serve();
         world
     }
@@ -89,8 +90,15 @@ impl World {
         self
     }
 
-    /// The host's settings, before or while it runs.
+    /// The host's settings, before or while it runs. Questions wait for an `agentbox approve` to
+    /// come, unless the settings say something about them.
     pub fn configure(&self, yaml: &str) {
+        let wait =
+            if yaml.contains("approvals:") { "" } else { "approvals: {whenNobodyWatches: wait}\n" };
+        self.configure_only(&format!("{yaml}{wait}"));
+    }
+
+    pub fn configure_only(&self, yaml: &str) {
         std::fs::create_dir_all(self.home()).unwrap();
         std::fs::write(self.home().join("config.yaml"), yaml).unwrap();
     }

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 /// Patterns one copy may bring along, and how long each may be.
 const MAX_EXCLUDES: usize = 64;
 const MAX_EXCLUDE_BYTES: usize = 256;
+/// Parts of a path on the host: each is looked up on its disk, several times over.
+const MAX_PARTS: usize = 128;
 /// How much of a bad path is repeated.
 const SHOWN: usize = 200;
 
@@ -152,6 +154,9 @@ impl HostPath {
         }
         if text.chars().any(char::is_control) {
             return bad("holds a control character.");
+        }
+        if text.split('/').count() > MAX_PARTS {
+            return bad("has too many parts.");
         }
         let (base, rest) = match text.strip_prefix('~') {
             Some("") => (Base::Home, ""),

@@ -1,7 +1,7 @@
 //! The one surface: what can be asked of a host. The tray calls it, the control socket forwards
 //! to it.
 
-use crate::core::{Core, fresh_token};
+use crate::core::{Core, Watching, fresh_token};
 use crate::engine::control_error;
 use crate::quiet::Quiet;
 use crate::store::Filter;
@@ -50,6 +50,11 @@ impl Api {
 
     pub fn subscribe(&self) -> broadcast::Receiver<HostEvent> {
         self.core.subscribe()
+    }
+
+    /// Somebody could answer questions, for as long as this is kept.
+    pub(crate) fn watching(&self) -> Watching {
+        self.core.watching()
     }
 
     /// Everything as it is now.
@@ -303,7 +308,11 @@ impl Api {
 
     pub fn events(&self, target: Option<Target>, since: u64, limit: u32) -> Reply<Vec<BoxEvent>> {
         let id = target.map(|t| self.find(&t)).transpose()?;
-        Ok(self.core.events_log.since(id.as_ref(), since, limit.min(MAX_AUDIT) as usize))
+        Ok(self.told(id.as_ref(), since, limit))
+    }
+
+    pub(crate) fn told(&self, id: Option<&BoxId>, since: u64, limit: u32) -> Vec<BoxEvent> {
+        self.core.events_log.since(id, since, limit.min(MAX_AUDIT) as usize)
     }
 
     /// Does for a box what it could ask for; the person typed it.
@@ -417,7 +426,7 @@ impl Api {
         self.core.stop.cancel();
     }
 
-    fn find(&self, target: &Target) -> Reply<BoxId> {
+    pub(crate) fn find(&self, target: &Target) -> Reply<BoxId> {
         resolve::resolve(&self.core.candidates(), target)
     }
 

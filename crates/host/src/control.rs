@@ -6,7 +6,7 @@
 use crate::api::Api;
 use boxes::{Chunk, Exec, Size, Watch};
 use protocol::boxes::Progress;
-use protocol::control::{ControlError, ErrorCode, Exited, HostEvent, Request};
+use protocol::control::{ControlError, ErrorCode, Exited, HostEvent, Request, Target};
 use protocol::frame::{self, Kind};
 use serde::Serialize;
 use std::io;
@@ -84,6 +84,9 @@ async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
     };
     match request {
         Request::Subscribe => subscribe(&api, from, to).await,
+        Request::FollowEvents { target, since, limit } => {
+            follow(&api, target, since, limit, from, to).await
+        }
         Request::Exec(exec) => {
             let size = exec.tty.then_some(Size { cols: exec.cols, rows: exec.rows });
             match api.exec(exec.target, exec.argv, size).await {
@@ -169,6 +172,7 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::HandOver
             | Request::Stop
             | Request::Subscribe
+            | Request::FollowEvents { .. }
             | Request::Exec(_)
             | Request::CreateBox(_) => {
                 Err(ControlError::new(ErrorCode::Failed, "this request is answered elsewhere"))
@@ -185,6 +189,7 @@ fn value(reply: &impl Serialize) -> Result<serde_json::Value, ControlError> {
 /// A snapshot, then events; a client that falls behind gets a new snapshot.
 async fn subscribe(api: &Api, mut from: OwnedReadHalf, mut to: Frames) -> io::Result<()> {
     let mut events = api.subscribe();
+    let _somebody = api.watching();
     to.send(Kind::Event, &api.snapshot().await).await?;
     loop {
         let event = tokio::select! {
@@ -196,6 +201,49 @@ async fn subscribe(api: &Api, mut from: OwnedReadHalf, mut to: Frames) -> io::Re
             Err(broadcast::error::RecvError::Lagged(_)) => {
                 to.send(Kind::Event, &api.snapshot().await).await?;
             }
+            Err(broadcast::error::RecvError::Closed) => return Ok(()),
+        }
+    }
+}
+
+/// What boxes told and tell. Whoever only listens to that answers no question.
+async fn follow(
+    api: &Api,
+    target: Option<Target>,
+    since: u64,
+    limit: u32,
+    mut from: OwnedReadHalf,
+    mut to: Frames,
+) -> io::Result<()> {
+    // Listening comes first: what is told while the past is read comes after it, not never.
+    let mut events = api.subscribe();
+    let only = match target.as_ref().map(|target| api.find(target)).transpose() {
+        Ok(only) => only,
+        Err(error) => return to.send(Kind::Error, &error).await,
+    };
+    let mut last = since;
+    let mut missed = Some(limit);
+    loop {
+        if let Some(limit) = missed.take() {
+            for event in api.told(only.as_ref(), last, limit) {
+                last = event.id;
+                to.send(Kind::Event, &HostEvent::Told { event }).await?;
+            }
+        }
+        let event = tokio::select! {
+            () = gone(&mut from) => return Ok(()),
+            event = events.recv() => event,
+        };
+        match event {
+            Ok(HostEvent::Told { event }) if event.id > last => {
+                if only.as_ref().is_none_or(|id| event.box_id == *id) {
+                    last = event.id;
+                    to.send(Kind::Event, &HostEvent::Told { event }).await?;
+                }
+            }
+            Ok(_) => {}
+            // Too slow for the queue; the ring still has them.
+            Err(broadcast::error::RecvError::Lagged(_)) => missed = Some(u32::MAX),
             Err(broadcast::error::RecvError::Closed) => return Ok(()),
         }
     }
@@ -328,7 +376,14 @@ impl Frames {
 
     async fn finish(&mut self, reply: Result<serde_json::Value, ControlError>) -> io::Result<()> {
         match reply {
-            Ok(value) => self.send(Kind::Result, &value).await,
+            Ok(value) => match self.send(Kind::Result, &value).await {
+                Err(e) if e.kind() == io::ErrorKind::InvalidData => {
+                    let error = ControlError::new(ErrorCode::Failed, "the answer is too long")
+                        .hint("ask for less at once.");
+                    self.send(Kind::Error, &error).await
+                }
+                sent => sent,
+            },
             Err(error) => self.send(Kind::Error, &error).await,
         }
     }

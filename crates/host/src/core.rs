@@ -15,6 +15,7 @@ use secrets::Vault;
 use settings::Settings;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::broadcast;
@@ -37,6 +38,8 @@ pub struct Core {
     pub runtime: tokio::runtime::Handle,
     pub started_at: Millis,
     events: broadcast::Sender<HostEvent>,
+    /// Those who follow what happens and could answer.
+    watchers: AtomicUsize,
     state: Mutex<State>,
     /// One connection attempt at a time.
     pub connecting: tokio::sync::Mutex<()>,
@@ -44,6 +47,15 @@ pub struct Core {
     pub checkpointing: tokio::sync::Mutex<()>,
     /// Somebody has just reached the engine.
     pub connected: tokio::sync::Notify,
+}
+
+/// Somebody who could answer a question.
+pub struct Watching(Arc<Core>);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.0.watchers.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 pub struct State {
@@ -129,6 +141,7 @@ impl Core {
             runtime: tokio::runtime::Handle::current(),
             started_at: now(),
             events: broadcast::channel(512).0,
+            watchers: AtomicUsize::new(0),
             state: Mutex::new(State {
                 boxes: BTreeMap::new(),
                 engine: None,
@@ -224,7 +237,13 @@ impl Core {
 
     /// Whether somebody follows what happens, and so could answer.
     pub fn is_watched(&self) -> bool {
-        self.events.receiver_count() > 0
+        self.watchers.load(Ordering::Acquire) > 0
+    }
+
+    /// Somebody could answer, for as long as this is kept.
+    pub fn watching(self: &Arc<Self>) -> Watching {
+        self.watchers.fetch_add(1, Ordering::AcqRel);
+        Watching(self.clone())
     }
 
     /// Notes a new state and tells everybody, when it is one.

@@ -21,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 const KEPT: usize = 1000;
 /// What one box's events may weigh.
 const WEIGHT: usize = 1024 * 1024;
+/// What the events of one answer may weigh.
+const MAX_ANSWER: usize = 3 * 1024 * 1024;
 /// New events are written together when nothing has come for this long.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -112,8 +114,14 @@ impl Events {
     pub fn since(&self, id: Option<&BoxId>, since: u64, limit: usize) -> Vec<BoxEvent> {
         let ring = self.ring();
         let wanted = |e: &&BoxEvent| e.id > since && id.is_none_or(|id| e.box_id == *id);
-        let mut events: Vec<BoxEvent> =
-            ring.kept.iter().rev().filter(wanted).take(limit).cloned().collect();
+        let mut room = MAX_ANSWER;
+        let fits = |e: &&BoxEvent| {
+            let fits = weight(e) <= room;
+            room = room.saturating_sub(weight(e));
+            fits
+        };
+        let newest = ring.kept.iter().rev().filter(wanted).take(limit).take_while(fits);
+        let mut events: Vec<BoxEvent> = newest.cloned().collect();
         events.reverse();
         events
     }

@@ -122,6 +122,18 @@ impl Host {
     }
 }
 
+/// A desktop can be opened, and shows what waits. Where there is none, somebody has to be there.
+fn when_nobody(set: settings::WhenNobody, kind: Kind) -> approvals::WhenNobody {
+    match (set, kind) {
+        (settings::WhenNobody::Wait, _) | (settings::WhenNobody::Auto, Kind::Desktop) => {
+            approvals::WhenNobody::Wait
+        }
+        (settings::WhenNobody::Deny, _) | (settings::WhenNobody::Auto, Kind::Headless) => {
+            approvals::WhenNobody::Deny
+        }
+    }
+}
+
 async fn build(options: Options, store: Store) -> Result<Arc<Core>, StartError> {
     let fresh: [u8; 16] = crate::create::random()?;
     let fresh = fresh.iter().map(|b| format!("{b:02x}")).collect();
@@ -133,10 +145,7 @@ async fn build(options: Options, store: Store) -> Result<Arc<Core>, StartError> 
     let written = Arc::new(Written(store.clone()));
     let limits = Limits { timeout, ..Limits::default() };
     let broker = Broker::new(written.clone(), limits);
-    broker.set_policy(match settings.approvals.when_nobody_watches {
-        settings::WhenNobody::Wait => approvals::WhenNobody::Wait,
-        settings::WhenNobody::Deny => approvals::WhenNobody::Deny,
-    });
+    broker.set_policy(when_nobody(settings.approvals.when_nobody_watches, kind));
     let vault = Vault::new(match settings.secrets.backend {
         settings::SecretsBackend::Keychain => Backend::Keychain { home: install.clone() },
         settings::SecretsBackend::File => Backend::File(home.join("secrets")),

@@ -66,6 +66,14 @@ pub enum Request {
         since: u64,
         limit: u32,
     },
+    /// The same, and then what comes, as [`HostEvent::Told`] until the client leaves. Who follows
+    /// these answers no questions. → never
+    FollowEvents {
+        target: Option<Target>,
+        #[cfg_attr(feature = "bindings", ts(type = "number"))]
+        since: u64,
+        limit: u32,
+    },
     /// Does for a box what it could ask for itself, without asking: the person typed it. → `Envelope`
     Act {
         target: Target,

@@ -5,8 +5,8 @@
 
 use std::io::{self, Read, Write};
 
-/// Larger frames are an error: nothing on the control socket needs them.
-pub const MAX_PAYLOAD: usize = 4 * 1024 * 1024;
+/// Larger frames are an error: the open questions of fifty boxes that ask all they may fit in one.
+pub const MAX_PAYLOAD: usize = 16 * 1024 * 1024;
 /// Kind byte and length.
 pub const HEADER: usize = 5;
 

@@ -9,23 +9,37 @@ use approvals::{Asker, Draft};
 use protocol::exit;
 use protocol::question::{Evidence, Outcome, Tier};
 use protocol::rpc::Envelope;
-use serde_json::Value;
+use protocol::text::visible;
+use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-/// Why a call ended before its end: what the box is told.
+/// Why a call ended before its end.
 #[derive(Debug)]
-pub(crate) struct Stop(pub Envelope);
+pub(crate) struct Stop {
+    /// What the box is told.
+    pub envelope: Envelope,
+    /// The trail says so already.
+    pub on_record: bool,
+}
 
 impl Stop {
     /// One line on standard error.
     pub fn fail(exit_code: i32, line: impl Into<String>) -> Self {
-        Self(Envelope::fail(exit_code, line))
+        Self { envelope: Envelope::fail(exit_code, line), on_record: false }
     }
 
     pub fn denied(line: impl Into<String>) -> Self {
         Self::fail(exit::DENIED, line)
+    }
+}
+
+/// The words of a program that failed on the way.
+impl From<Envelope> for Stop {
+    fn from(envelope: Envelope) -> Self {
+        Self { envelope, on_record: false }
     }
 }
 
@@ -131,7 +145,8 @@ impl Call {
             }
             _ => "denied by user".to_owned(),
         };
-        Stop::denied(text)
+        // The broker wrote down what came of its question.
+        Stop { on_record: true, ..Stop::denied(text) }
     }
 
     /// A record of the trail before something is done: without it, it is not done.
@@ -151,6 +166,19 @@ impl Call {
     pub async fn read(&self, summary: String, data: Value, envelope: Envelope) -> Envelope {
         let entry = self.executed(&summary, data, &envelope);
         told(envelope, self.shared.deps.trail.jot(entry).await)
+    }
+
+    /// What the box is told in the end. That a call came to nothing is written down, too.
+    pub async fn settle(&self, done: Result<Envelope, Stop>) -> Envelope {
+        match done {
+            Ok(envelope) | Err(Stop { envelope, on_record: true }) => envelope,
+            Err(Stop { envelope, on_record: false }) => {
+                let why = refusal_text(&envelope);
+                let kind = if is_refusal(envelope.exit_code) { "refused" } else { "failed" };
+                note_refusal(&self.shared, &self.state, kind, &self.method, &why).await;
+                envelope
+            }
+        }
     }
 
     fn executed(&self, summary: &str, mut data: Value, envelope: &Envelope) -> Entry {
@@ -198,6 +226,7 @@ impl Call {
         let cwd = self.empty_dir()?;
         let args: Vec<OsString> = args.iter().map(OsString::from).collect();
         let _place = self.state.processes.acquire().await;
+        let _place_in_all = self.shared.processes.acquire().await;
         Ok(tool.feed(&cwd, &args, stdin, env, limit).await?)
     }
 
@@ -208,6 +237,45 @@ impl Call {
         let made = std::fs::create_dir_all(&dir);
         made.map_err(|e| Stop::fail(exit::FAILURE, format!("cannot make {}: {e}", dir.display())))?;
         Ok(dir)
+    }
+}
+
+/// A rule's no, not something that went wrong.
+fn is_refusal(exit_code: i32) -> bool {
+    use exit::{BAD_ENVIRONMENT, CHECKOUT_OFF, CHECKOUT_UNSAFE, DENIED, REFUSED, UNADDRESSABLE};
+    [BAD_ENVIRONMENT, CHECKOUT_OFF, CHECKOUT_UNSAFE, DENIED, REFUSED, UNADDRESSABLE]
+        .contains(&exit_code)
+}
+
+/// What a box was told, for the trail.
+pub(crate) fn refusal_text(envelope: &Envelope) -> String {
+    format!("{} (exit {})", envelope.stderr.trim_end(), envelope.exit_code)
+}
+
+/// Writes down that something was not done. A box must not be able to fill the trail: beyond so many
+/// a minute they are counted, and the count goes with the next one.
+pub(crate) async fn note_refusal(
+    shared: &Shared,
+    state: &BoxState,
+    kind: &'static str,
+    method: &str,
+    why: &str,
+) {
+    if !state.refusals.take() {
+        state.unwritten.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    let unwritten = state.unwritten.swap(0, Ordering::Relaxed);
+    let short = |text: &str| visible(text).chars().take(400).collect::<String>();
+    let word = if kind == "failed" { "Failed" } else { "Refused" };
+    let entry = Entry {
+        box_id: Some(state.registration.id.clone()),
+        kind,
+        summary: format!("{word}: {}", short(why)),
+        data: json!({ "method": short(method), "unwrittenBefore": unwritten }),
+    };
+    if let Err(e) = shared.deps.trail.jot(entry).await {
+        tracing::error!("{e}");
     }
 }
 

@@ -94,7 +94,7 @@ pub(crate) async fn execute(call: &Call, Plan(create): Plan) -> Result<Envelope,
     let later = call.clone();
     let work = async move {
         let data = json!({ "name": wanted.name, "default": wanted.set_default, "replaces": wanted.replaces });
-        let envelope = capture(&later, wanted).await.unwrap_or_else(|Stop(envelope)| envelope);
+        let envelope = capture(&later, wanted).await.unwrap_or_else(|stop| stop.envelope);
         Ok(later.done(title, data, envelope).await)
     };
     call.finish(work).await
@@ -183,7 +183,7 @@ mod tests {
         for minutes in [0, 10, 20, 30] {
             assert!(quota.take(&one, after(minutes)).is_ok());
         }
-        let refused = quota.take(&one, after(59)).unwrap_err().0;
+        let refused = quota.take(&one, after(59)).unwrap_err().envelope;
         assert_eq!(refused.exit_code, 65);
         assert!(refused.stderr.contains("wait 1 min."), "{}", refused.stderr);
         assert!(quota.take(&other, after(59)).is_ok());

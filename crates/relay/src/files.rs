@@ -25,6 +25,7 @@ use protocol::rpc::{CopyParams, DownloadParams, Envelope};
 use protocol::text::shortened;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -72,9 +73,10 @@ pub(crate) fn decide(request: &Request<'_>) -> Result<Plan, Refusal> {
 
 pub(crate) async fn execute(call: &Call, plan: Plan) -> Result<Envelope, Stop> {
     // What is staged takes room on the host's disk for as long as a question is open.
-    let place = call.state.copies.clone().try_acquire_owned().map_err(|_| {
+    let room = call.state.copies.clone().try_acquire_owned().map_err(|_| {
         Stop::denied("two copies of this box are under way already; wait and retry")
     })?;
+    let room = Room(Arc::new(room));
     let surface = match plan {
         Plan::ToHost(_) => CopyOut::SURFACE,
         Plan::FromHost(_) => CopyIn::SURFACE,
@@ -83,20 +85,27 @@ pub(crate) async fn execute(call: &Call, plan: Plan) -> Result<Envelope, Stop> {
     let ground = Ground::of(call, surface)?;
     let near = ground.near();
     let done = match plan {
-        Plan::ToHost(copy) => to_host(call, copy, ground, place).await,
-        Plan::FromHost(copy) => from_host(call, copy, ground, place).await,
-        Plan::Download(download) => bring_back(call, download, ground, place).await,
+        Plan::ToHost(copy) => to_host(call, copy, ground, room).await,
+        Plan::FromHost(copy) => from_host(call, copy, ground, room).await,
+        Plan::Download(download) => bring_back(call, download, ground, room).await,
     };
     match done {
         Ok(envelope) => Ok(near.told(envelope)),
-        Err(Stop(envelope)) => {
-            let why = shortened(envelope.stderr.trim_end(), SHOWN_PATH);
-            let data = json!({ "method": call.method, "exitCode": envelope.exit_code });
-            call.note("not-copied", format!("Not copied: {why}"), data).await?;
-            Err(Stop(near.told(envelope)))
+        Err(Stop { envelope, on_record }) => {
+            if !on_record {
+                let why = shortened(envelope.stderr.trim_end(), SHOWN_PATH);
+                let data = json!({ "method": call.method, "exitCode": envelope.exit_code });
+                call.note("not-copied", format!("Not copied: {why}"), data).await?;
+            }
+            Err(Stop { envelope: near.told(envelope), on_record: true })
         }
     }
 }
+
+/// A place among a box's copies. Every thread that works on the host's files holds it, too: a caller
+/// that has left does not make room for another while its files are still being read.
+#[derive(Clone)]
+struct Room(#[expect(dead_code, reason = "held, never asked")] Arc<OwnedSemaphorePermit>);
 
 /// What a box is told when something outside its project cannot be copied: neither whether it is
 /// there, nor what is beside it, nor how large it is.
@@ -160,12 +169,7 @@ impl Near {
 }
 
 /// Brings files out of the box.
-async fn to_host(
-    call: &Call,
-    copy: CopyOut,
-    ground: Ground,
-    room: OwnedSemaphorePermit,
-) -> Result<Envelope, Stop> {
+async fn to_host(call: &Call, copy: CopyOut, ground: Ground, room: Room) -> Result<Envelope, Stop> {
     let surface = CopyOut::SURFACE;
     let dest = copy.dest.under(&ground.home, &ground.workspace);
     if ground.forbidden.holds(&dest) {
@@ -176,11 +180,11 @@ async fn to_host(
         sources: copy.sources.iter().map(|s| s.as_str().to_owned()).collect(),
         exclude: copy.excludes.patterns().to_vec(),
     };
-    let staged = stage(call, surface, what, ground.most, COPY_LIMIT).await?;
+    let staged = stage(call, surface, what, ground.most, COPY_LIMIT, &room).await?;
     let own = own_folder(call, &ground);
     let tops: Vec<String> = copy.sources.iter().map(|s| last_name(s).to_owned()).collect();
     let is_folder = copy.dest.is_folder();
-    let found = blocking(surface, move || {
+    let found = blocking(surface, &room, move || {
         let entries = archive::list(surface, &staged, Tops::Only(&tops))?;
         let place = placed(&dest, is_folder, &tops, &entries)?;
         let targets = place::look(surface, &place, entries, &ground.forbidden)?;
@@ -196,13 +200,12 @@ async fn to_host(
 
     let later = call.clone();
     let work = async move {
-        let _room = room;
         let data = written_down(&place, &staged, &targets);
-        let envelope = match write(surface, staged, targets).await {
+        let envelope = match write(surface, &room, staged, targets).await {
             Ok(_) => {
                 Envelope { stdout: format!("copied to {}\n", place.shown()), ..Envelope::default() }
             }
-            Err(Stop(envelope)) => envelope,
+            Err(stop) => stop.envelope,
         };
         Ok(later.done(title, data, envelope).await)
     };
@@ -228,14 +231,14 @@ async fn bring_back(
     call: &Call,
     download: Download,
     ground: Ground,
-    room: OwnedSemaphorePermit,
+    room: Room,
 ) -> Result<Envelope, Stop> {
     let surface = Download::SURFACE;
     let exclude = download.excludes.patterns().to_vec();
     let what = Pack::Workspace { exclude, respects_git: download.respects_git };
-    let staged = stage(call, surface, what, ground.most, DOWNLOAD_LIMIT).await?;
+    let staged = stage(call, surface, what, ground.most, DOWNLOAD_LIMIT, &room).await?;
     let place = Place { folder: ground.workspace.clone(), renamed: None };
-    let found = blocking(surface, move || {
+    let found = blocking(surface, &room, move || {
         let entries = archive::list(surface, &staged, Tops::Any)?;
         let git = |e: &&Entry| e.path.split('/').any(|part| part.eq_ignore_ascii_case(".git"));
         if let Some(entry) = entries.iter().find(git) {
@@ -262,14 +265,13 @@ async fn bring_back(
 
     let later = call.clone();
     let work = async move {
-        let _room = room;
         let data = written_down(&place, &staged, &targets);
-        let envelope = match write(surface, staged, targets).await {
+        let envelope = match write(surface, &room, staged, targets).await {
             Ok(n) => {
                 let stdout = format!("updated {} in {}\n", count(n, "file"), place.shown());
                 Envelope { stdout, ..Envelope::default() }
             }
-            Err(Stop(envelope)) => envelope,
+            Err(stop) => stop.envelope,
         };
         Ok(later.done(title, data, envelope).await)
     };
@@ -281,15 +283,15 @@ async fn from_host(
     call: &Call,
     copy: CopyIn,
     ground: Ground,
-    room: OwnedSemaphorePermit,
+    room: Room,
 ) -> Result<Envelope, Stop> {
     let surface = CopyIn::SURFACE;
     let file = Staged::file(&call.shared.deps.scratch).map_err(|e| unstaged(surface, &e))?;
     let sources: Vec<PathBuf> =
         copy.sources.iter().map(|s| s.under(&ground.home, &ground.workspace)).collect();
     let excludes = copy.excludes.clone();
-    let outside = outside(&sources, &ground.workspace);
-    let found = blocking(surface, move || {
+    let found = blocking(surface, &room, move || {
+        let outside = outside(&sources, &ground.workspace);
         let wanted = Wanted {
             surface,
             sources,
@@ -298,14 +300,14 @@ async fn from_host(
             forbidden: &ground.forbidden,
             most: ground.most,
         };
-        Ok((gather::gather(&wanted, file)?, ground))
+        let gathered = gather::gather(&wanted, file).map_err(|stop| {
+            let forbidden = stop.envelope.exit_code == exit::REFUSED;
+            if outside && !forbidden { nothing_to_tell(surface) } else { stop }
+        })?;
+        Ok((gathered, ground))
     });
     let found = tokio::time::timeout(COPY_LIMIT, found).await;
-    let found = found.unwrap_or_else(|_| Err(late(surface, COPY_LIMIT)));
-    let (gathered, ground) = found.map_err(|stop| {
-        let forbidden = stop.0.exit_code == exit::REFUSED;
-        if outside && !forbidden { nothing_to_tell(surface) } else { stop }
-    })?;
+    let (gathered, ground) = found.unwrap_or_else(|_| Err(late(surface, COPY_LIMIT)))?;
     let dest = format!("{}{}", copy.dest.as_str(), if copy.into { "/" } else { "" });
     let draft = from_host_draft(call, &dest, &gathered, &ground);
     let plain = |f: &Found| !f.secret && !f.outside;
@@ -323,15 +325,14 @@ async fn from_host(
 
     let later = call.clone();
     let work = async move {
-        let _room = room;
         let Gathered { staged, left_out, .. } = gathered;
         let data = json!({ "files": names, "to": dest, "sha256": staged.digest, "bytes": total });
-        let mut envelope = match send(&later, surface, staged, &dest).await {
+        let mut envelope = match send(&later, surface, &room, staged, &dest).await {
             Ok(()) => {
                 let stdout = format!("copied to {}:{dest}\n", later.reg().name);
                 Envelope { stdout, ..Envelope::default() }
             }
-            Err(Stop(envelope)) => envelope,
+            Err(stop) => stop.envelope,
         };
         if envelope.exit_code == 0 && !left_out.is_empty() {
             let names: Vec<&String> = left_out.iter().collect();
@@ -350,8 +351,14 @@ fn outside(sources: &[PathBuf], workspace: &Path) -> bool {
     sources.iter().any(|s| !s.starts_with(workspace) || !real(s).starts_with(workspace))
 }
 
-async fn send(call: &Call, surface: &'static str, staged: Staged, dest: &str) -> Result<(), Stop> {
-    let checked = blocking(surface, move || {
+async fn send(
+    call: &Call,
+    surface: &'static str,
+    room: &Room,
+    staged: Staged,
+    dest: &str,
+) -> Result<(), Stop> {
+    let checked = blocking(surface, room, move || {
         let same = staged.is_untouched().map_err(|e| unstaged(surface, &e))?;
         let stream = staged.stream().map_err(|e| unstaged(surface, &e))?;
         if same { Ok(stream) } else { Err(changed(surface, "what was staged")) }
@@ -370,6 +377,7 @@ async fn stage(
     what: Pack,
     most: u64,
     limit: Duration,
+    room: &Room,
 ) -> Result<Staged, Stop> {
     let file = Staged::file(&call.shared.deps.scratch).map_err(|e| unstaged(surface, &e))?;
     let theirs = file.try_clone().map_err(|e| unstaged(surface, &e))?;
@@ -378,12 +386,17 @@ async fn stage(
     let packed = call.shared.deps.port.pack(&call.reg().id, what, theirs, most);
     let packed = tokio::time::timeout(limit, packed).await.map_err(|_| late(surface, limit))?;
     packed.map_err(|e| Stop::fail(exit::FAILURE, format!("{surface}: {e}")))?;
-    blocking(surface, move || Staged::seal(file).map_err(|e| unstaged(surface, &e))).await
+    blocking(surface, room, move || Staged::seal(file).map_err(|e| unstaged(surface, &e))).await
 }
 
 /// Writes what was shown, if it still is what was shown.
-async fn write(surface: &'static str, staged: Staged, targets: Vec<Target>) -> Result<usize, Stop> {
-    blocking(surface, move || {
+async fn write(
+    surface: &'static str,
+    room: &Room,
+    staged: Staged,
+    targets: Vec<Target>,
+) -> Result<usize, Stop> {
+    blocking(surface, room, move || {
         if !staged.is_untouched().map_err(|e| unstaged(surface, &e))? {
             return Err(changed(surface, "what was staged"));
         }
@@ -414,13 +427,20 @@ fn unstaged(surface: &str, error: &std::io::Error) -> Stop {
     Stop::fail(exit::FAILURE, format!("{surface}: cannot stage the copy on the host: {error}"))
 }
 
-/// Files are waited for on threads of their own.
+/// Files are waited for on threads of their own, never by those that serve every box.
 async fn blocking<T: Send + 'static>(
     surface: &'static str,
+    room: &Room,
     work: impl FnOnce() -> Result<T, Stop> + Send + 'static,
 ) -> Result<T, Stop> {
     let broke = |e: tokio::task::JoinError| {
         Err(Stop::fail(exit::FAILURE, format!("{surface}: the work broke off: {e}")))
+    };
+    let room = room.clone();
+    let work = move || {
+        let done = work();
+        drop(room);
+        done
     };
     tokio::task::spawn_blocking(work).await.unwrap_or_else(broke)
 }

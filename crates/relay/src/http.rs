@@ -84,6 +84,7 @@ pub(crate) async fn call(
     let surface = call.method.strip_prefix("integration.").unwrap_or(&call.method);
     let surface = surface.replacen('.', " ", 1);
     let _place = call.state.processes.acquire().await;
+    let _place_in_all = call.shared.processes.acquire().await;
     let client = &call.shared.http;
     let sent = client.send(&call.shared.deps.env, api, base, request, values, LIMITS).await;
     match sent {

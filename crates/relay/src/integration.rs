@@ -116,6 +116,10 @@ pub(crate) async fn execute(call: &Call, plan: Plan) -> Result<Envelope, Stop> {
             let argv: Vec<String> =
                 std::iter::once(program.name.to_owned()).chain(args.iter().cloned()).collect();
             let plan = format!("{argv:?} {stdin:?}");
+            if !reads {
+                // A yes must not end at a locked keychain. The values are read again after it.
+                Loaded::for_program(call, connector.secrets, program).await?;
+            }
             let title = pass(call, connector, op, prepared.ask, &argv, plan).await?;
             let later = call.clone();
             let work = async move {
@@ -132,7 +136,7 @@ pub(crate) async fn execute(call: &Call, plan: Plan) -> Result<Envelope, Stop> {
                 };
                 Ok(noted_down(&later, reads, title, &argv, envelope).await)
             };
-            call.finish(work).await
+            if reads { work.await } else { call.finish(work).await }
         }
         (Means::Http(api), Action::Call(request)) => {
             let policy = call.policy.integration(connector.service);
@@ -142,15 +146,18 @@ pub(crate) async fn execute(call: &Call, plan: Plan) -> Result<Envelope, Stop> {
             })?;
             let argv = http::shown(&base, &request);
             let plan = format!("{argv:?} {:?}", request.body);
-            // Without the credential there is nothing to ask a person about.
-            let loaded = Loaded::for_api(call, connector).await?;
+            if !reads {
+                // Without the credential there is nothing to ask a person about.
+                Loaded::for_api(call, connector).await?;
+            }
             let title = pass(call, connector, op, prepared.ask, &argv, plan).await?;
             let later = call.clone();
             let work = async move {
+                let loaded = Loaded::for_api(&later, connector).await?;
                 let envelope = http::call(&later, api, &base, &request, &loaded.values).await;
                 Ok(noted_down(&later, reads, title, &argv, envelope).await)
             };
-            call.finish(work).await
+            if reads { work.await } else { call.finish(work).await }
         }
         _ => Err(Stop::fail(exit::FAILURE, format!("{} is misconfigured", connector.service))),
     }
@@ -219,9 +226,20 @@ pub(crate) fn lines(text: &str) -> (Vec<String>, u32) {
 /// What the trail keeps of a command line that nobody was asked about.
 pub(crate) fn noted(argv: &[String]) -> Vec<String> {
     const MOST: usize = 2048;
-    let long = argv.iter().map(String::len).sum::<usize>() > MOST;
-    let most = if long { MOST / argv.len().max(1) } else { usize::MAX };
-    argv.iter().map(|word| shortened(word, most)).collect()
+    let mut room = MOST;
+    let mut kept = Vec::new();
+    for word in argv {
+        // By what it is on paper: one sign that cannot be seen takes a dozen letters to say.
+        let word = shortened(word, MOST);
+        if word.len() > room {
+            let more = argv.len() - kept.len();
+            kept.push(format!("… {more} more"));
+            break;
+        }
+        room -= word.len();
+        kept.push(word);
+    }
+    kept
 }
 
 /// A command line for people: whole, unless it is longer than anybody reads.
@@ -291,6 +309,19 @@ async fn get(call: &Call, id: &str) -> Result<Option<secrets::Value>, Stop> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_trail_keeps_little_of_a_long_command_line() {
+        let words = |word: &str, n: usize| vec![word.to_owned(); n];
+        assert_eq!(noted(&words("--label=a", 3)), words("--label=a", 3));
+        for argv in
+            [words(&"\u{202e}".repeat(85), 30), words(&"x".repeat(60_000), 4), words("", 250)]
+        {
+            let kept = noted(&argv);
+            assert!(kept.iter().map(String::len).sum::<usize>() < 4096, "{kept:?}");
+        }
+        assert_eq!(noted(&words(&"x".repeat(1500), 3))[1], "… 2 more");
+    }
 
     #[test]
     fn relay_19_32_methods_have_one_shape() {

@@ -20,6 +20,7 @@ mod http;
 mod integration;
 mod limits;
 mod link;
+mod patient;
 mod ports;
 mod probe;
 pub mod process;

@@ -22,6 +22,8 @@ use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
 /// How long an offer stands.
+/// What whoever looks at the events is told.
+pub(crate) const EVENT: &str = "browser-open";
 const OFFER: Duration = Duration::from_secs(25);
 /// How long the opener may take to say whether it worked.
 const OPEN: Duration = Duration::from_secs(15);
@@ -62,7 +64,7 @@ pub(crate) fn execute(call: &Call, Plan(link): Plan) -> Result<Envelope, Stop> {
     }
     let payload = json!({ "url": link.as_str() });
     let payload = serde_json::value::to_raw_value(&payload).ok();
-    let event = EventPost { kind: "browser-open".into(), ts: None, payload };
+    let event = EventPost { kind: EVENT.into(), ts: None, payload };
     call.shared.deps.events.keep(&call.reg().id, event);
     let replaced = call.state.offer.replace();
     let (later, closed) = (call.clone(), call.state.closed.clone());
@@ -98,7 +100,7 @@ async fn offer(call: &Call, link: &Link) {
     // From here on a newer offer changes nothing any more.
     let (later, url) = (call.clone(), link.as_str().to_owned());
     let opened = async move {
-        let envelope = open(&later, &url).await.unwrap_or_else(|Stop(envelope)| envelope);
+        let envelope = open(&later, &url).await.unwrap_or_else(|stop| stop.envelope);
         Ok(later.done(title, json!({ "argv": [OPENER, url] }), envelope).await)
     };
     if let Ok(envelope) = call.finish(opened).await

@@ -57,7 +57,7 @@ impl Limit {
     pub const SERVICE: Limit = Limit::of(Duration::from_secs(120));
 
     /// For a program that works through what a box has written, such as `gh` and its filters.
-    pub const FILTERS: Limit = Limit { memory: Some(2 * GIB), ..Limit::SERVICE };
+    pub const FILTERS: Limit = Limit { memory: Some(GIB / 2), ..Limit::SERVICE };
 
     /// So long and no longer, whatever it prints.
     pub const fn of(time: Duration) -> Self {
@@ -242,6 +242,9 @@ pub fn base_env(
         ("VISUAL", "false"),
         ("GIT_EDITOR", "false"),
         ("BROWSER", "false"),
+        // A read asks nobody, so nothing it starts may: no window for a password either.
+        ("SSH_ASKPASS_REQUIRE", "never"),
+        ("GCM_INTERACTIVE", "never"),
     ];
     let mut env: Vec<(OsString, OsString)> = Vec::new();
     for (key, value) in inherited {

@@ -1,11 +1,12 @@
 //! One door per box: HTTP over its own Unix socket, or over streams of its bridge, bounded in every
 //! direction. Whichever way a request comes, it meets the same checks.
 
-use crate::call::{Call, Origin, Stop};
+use crate::call::{Call, Origin, note_refusal, refusal_text};
 use crate::decide::{self, Plan, Refusal, decide};
 use crate::limits::Bucket;
-use crate::ports::{BoxPort, Credentials, Entry, EventLog, Policies, Policy, Trail};
-use crate::process::{ProcessError, Tool};
+use crate::patient::{PATIENCE, Patient};
+use crate::ports::{BoxPort, Credentials, EventLog, Policies, Policy, Trail};
+use crate::process::{MAX_STREAM, ProcessError, Tool};
 use crate::programs::{self, Readiness};
 use crate::registration::{Registration, Worktree};
 use crate::token::{Token, TokenHash, bearer};
@@ -32,7 +33,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, Interest};
@@ -45,6 +46,8 @@ const MAX_CONNECTIONS: usize = 32;
 const MAX_HEADERS: usize = 16 * 1024;
 /// Host programs that may run for one box at once, git left aside.
 const MAX_PROCESSES: usize = 4;
+/// And for all boxes together.
+const MAX_PROCESSES_IN_ALL: usize = 16;
 /// Copies of one box that may be staged at once.
 const MAX_COPIES: usize = 2;
 /// How a box is may be told at some length.
@@ -107,6 +110,7 @@ pub(crate) struct Shared {
     pub readiness: Readiness,
     pub quota: checkpoint::Quota,
     pub http: http::Client,
+    pub processes: Semaphore,
     boxes: Mutex<Boxes>,
     /// Everything under way, so that an orderly end can wait for it.
     pub tasks: TaskTracker,
@@ -120,8 +124,8 @@ pub(crate) struct BoxState {
     calls: Bucket,
     events: Bucket,
     strangers: Bucket,
-    refusals: Bucket,
-    unwritten: AtomicU64,
+    pub refusals: Bucket,
+    pub unwritten: AtomicU64,
     pub processes: Semaphore,
     /// What may ask a person and is under way.
     pub together: Together<Envelope>,
@@ -155,6 +159,7 @@ impl Relay {
             readiness,
             quota: checkpoint::Quota::default(),
             http: http::Client::default(),
+            processes: Semaphore::new(MAX_PROCESSES_IN_ALL),
             boxes,
             tasks: tasks.clone(),
         });
@@ -311,7 +316,7 @@ impl Shared {
     }
 
     pub fn transfer<'a>(&'a self, worktree: &'a Worktree) -> Result<Transfer<'a>, TransferError> {
-        Ok(Transfer { tool: self.tool("git")?, env: &self.deps.env, worktree })
+        Ok(Transfer { tool: self.tool("git")?, env: self.env(&[]), worktree })
     }
 
     /// Branches that other boxes have in the same repository.
@@ -433,7 +438,7 @@ async fn serve<S>(
         .header_read_timeout(BODY_TIMEOUT)
         .max_buf_size(MAX_HEADERS)
         .max_headers(64)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Patient::new(stream, PATIENCE)), service);
     let mut connection = std::pin::pin!(connection);
     // A connection that ends early drops the call in it, and with it the question it raised.
     tokio::select! {
@@ -471,38 +476,50 @@ async fn hung_up(caller: &UnixStream) {
 
 type Reply = Response<Full<Bytes>>;
 
+/// A request that did not get as far as a decision.
+struct TurnedAway(StatusCode, &'static str);
+
 async fn answer(shared: &Arc<Shared>, state: &Arc<BoxState>, request: Request<Incoming>) -> Reply {
     let (parts, body) = request.into_parts();
-    if let Err(reply) = admit(state, &parts.headers) {
-        return reply;
+    let path = parts.uri.path();
+    match routed(shared, state, &parts, body).await {
+        Ok(reply) => reply,
+        Err(TurnedAway(status, why)) => {
+            let noted = format!("{why} (HTTP {})", status.as_u16());
+            note_refusal(shared, state, "refused", path, &noted).await;
+            fail(status, why)
+        }
     }
+}
+
+async fn routed(
+    shared: &Arc<Shared>,
+    state: &Arc<BoxState>,
+    parts: &hyper::http::request::Parts,
+    body: Incoming,
+) -> Result<Reply, TurnedAway> {
+    admit(state, &parts.headers)?;
     match (parts.uri.path(), &parts.method) {
-        ("/rpc", &Method::POST) => match read(&parts.headers, body).await {
-            Ok(body) => call(shared, state, &body).await,
-            Err(reply) => reply,
-        },
-        ("/events", &Method::POST) => match read(&parts.headers, body).await {
-            Ok(body) => event(shared, state, &body),
-            Err(reply) => reply,
-        },
+        ("/rpc", &Method::POST) => call(shared, state, &read(&parts.headers, body).await?).await,
+        ("/events", &Method::POST) => event(shared, state, &read(&parts.headers, body).await?),
         ("/healthz", &Method::GET) => {
-            json_reply(StatusCode::OK, &json!({ "ok": true, "proto": protocol::PROTO }))
+            Ok(json_reply(StatusCode::OK, &json!({ "ok": true, "proto": protocol::PROTO })))
         }
         ("/rpc" | "/events" | "/healthz", _) => {
-            fail(StatusCode::METHOD_NOT_ALLOWED, "method not allowed")
+            Err(TurnedAway(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"))
         }
-        _ => fail(StatusCode::NOT_FOUND, "not found"),
+        _ => Err(TurnedAway(StatusCode::NOT_FOUND, "not found")),
     }
 }
 
 /// Who is there, and is it a box's client at all?
-fn admit(state: &BoxState, headers: &HeaderMap) -> Result<(), Reply> {
+fn admit(state: &BoxState, headers: &HeaderMap) -> Result<(), TurnedAway> {
     let foreign = headers.get("sec-fetch-site").is_some_and(|v| v != "none");
     if headers.contains_key(ORIGIN) || foreign {
-        return Err(fail(StatusCode::FORBIDDEN, "requests from web pages are refused"));
+        return Err(TurnedAway(StatusCode::FORBIDDEN, "requests from web pages are refused"));
     }
     if !headers.get(HOST).is_some_and(|v| v == "agentbox" || v == "localhost") {
-        return Err(fail(StatusCode::MISDIRECTED_REQUEST, "wrong host"));
+        return Err(TurnedAway(StatusCode::MISDIRECTED_REQUEST, "wrong host"));
     }
     let given = headers.get(AUTHORIZATION).and_then(|v| v.to_str().ok()).and_then(bearer);
     let Some(given) = given else {
@@ -515,34 +532,31 @@ fn admit(state: &BoxState, headers: &HeaderMap) -> Result<(), Reply> {
     }
 }
 
-fn stranger(state: &BoxState, why: &str) -> Reply {
+fn stranger(state: &BoxState, why: &'static str) -> TurnedAway {
     if state.strangers.take() {
-        tracing::warn!("refused on the socket of {}: {why}", state.registration.name);
-        fail(StatusCode::UNAUTHORIZED, why)
+        TurnedAway(StatusCode::UNAUTHORIZED, why)
     } else {
-        fail(StatusCode::TOO_MANY_REQUESTS, "too many failed attempts")
+        TurnedAway(StatusCode::TOO_MANY_REQUESTS, "too many failed attempts")
     }
 }
 
-async fn read(headers: &HeaderMap, body: Incoming) -> Result<Bytes, Reply> {
+async fn read(headers: &HeaderMap, body: Incoming) -> Result<Bytes, TurnedAway> {
     let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     if kind.split(';').next().map(str::trim) != Some("application/json") {
-        return Err(fail(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "content type must be application/json",
-        ));
+        let why = "content type must be application/json";
+        return Err(TurnedAway(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
     let announced =
         headers.get(CONTENT_LENGTH).and_then(|v| v.to_str().ok()?.parse::<usize>().ok());
-    let too_large = || fail(StatusCode::PAYLOAD_TOO_LARGE, "request body too large");
+    let too_large = || TurnedAway(StatusCode::PAYLOAD_TOO_LARGE, "request body too large");
     if announced.is_some_and(|n| n > MAX_BODY) {
         return Err(too_large());
     }
     match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, MAX_BODY).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(fail(StatusCode::BAD_REQUEST, "incomplete body")),
-        Err(_) => Err(fail(StatusCode::REQUEST_TIMEOUT, "body not complete within 30 s")),
+        Ok(Err(_)) => Err(TurnedAway(StatusCode::BAD_REQUEST, "incomplete body")),
+        Err(_) => Err(TurnedAway(StatusCode::REQUEST_TIMEOUT, "body not complete within 30 s")),
     }
 }
 
@@ -554,18 +568,22 @@ struct Body<'a> {
     params: Option<&'a RawValue>,
 }
 
-async fn call(shared: &Arc<Shared>, state: &Arc<BoxState>, body: &[u8]) -> Reply {
+async fn call(
+    shared: &Arc<Shared>,
+    state: &Arc<BoxState>,
+    body: &[u8],
+) -> Result<Reply, TurnedAway> {
     if !state.calls.take() {
-        return fail(StatusCode::TOO_MANY_REQUESTS, "too many requests from this box");
+        return Err(TurnedAway(StatusCode::TOO_MANY_REQUESTS, "too many requests from this box"));
     }
     if is_deep(body) {
-        return fail(StatusCode::BAD_REQUEST, "json nested too deeply");
+        return Err(TurnedAway(StatusCode::BAD_REQUEST, "json nested too deeply"));
     }
     let Ok(body) = serde_json::from_slice::<Body<'_>>(body) else {
-        return fail(StatusCode::BAD_REQUEST, "invalid json");
+        return Err(TurnedAway(StatusCode::BAD_REQUEST, "invalid json"));
     };
     let Some(method) = body.method else {
-        return fail(StatusCode::BAD_REQUEST, "missing method");
+        return Err(TurnedAway(StatusCode::BAD_REQUEST, "missing method"));
     };
     let policy = Arc::new(shared.policy(state));
     let request = decide::Request {
@@ -581,8 +599,8 @@ async fn call(shared: &Arc<Shared>, state: &Arc<BoxState>, body: &[u8]) -> Reply
                 tell_unknown(shared, state, &method);
             }
             let (reply, why) = refused(&method, refusal);
-            note_refusal(shared, state, &method, &why).await;
-            return reply;
+            note_refusal(shared, state, "refused", &method, &why).await;
+            return Ok(reply);
         }
     };
     let key = plan.joins().then(|| same(&method, body.params));
@@ -596,7 +614,27 @@ async fn call(shared: &Arc<Shared>, state: &Arc<BoxState>, body: &[u8]) -> Reply
         }
         None => execute(call, plan).await,
     };
-    json_reply(StatusCode::OK, &envelope)
+    Ok(json_reply(StatusCode::OK, &fitted(envelope)))
+}
+
+/// What a program printed within its bounds can still be several times as long on the wire.
+fn fitted(mut envelope: Envelope) -> Envelope {
+    for text in [&mut envelope.stdout, &mut envelope.stderr] {
+        let mut length = 0;
+        let cut = text.char_indices().find_map(|(at, c)| {
+            length += match c {
+                '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+                c if c < ' ' => 6,
+                c => c.len_utf8(),
+            };
+            (length > MAX_STREAM).then_some(at)
+        });
+        if let Some(at) = cut {
+            text.truncate(at);
+            text.push_str("\nrelay: output cut, it is too long on the wire\n");
+        }
+    }
+    envelope
 }
 
 /// More brackets within brackets than any request has. Those in texts do not count.
@@ -634,7 +672,7 @@ async fn execute(call: Call, plan: Plan) -> Envelope {
         Plan::Link(plan) => link::execute(&call, plan),
         Plan::Checkpoint(plan) => checkpoint::execute(&call, plan).await,
     };
-    done.unwrap_or_else(|Stop(envelope)| envelope)
+    call.settle(done).await
 }
 
 fn refused(method: &str, refusal: Refusal) -> (Reply, String) {
@@ -645,29 +683,9 @@ fn refused(method: &str, refusal: Refusal) -> (Reply, String) {
         }
         Refusal::Bad(why) => (fail(StatusCode::BAD_REQUEST, &why), why),
         Refusal::Rule(envelope) => {
-            let why = format!("{} (exit {})", envelope.stderr.trim_end(), envelope.exit_code);
+            let why = refusal_text(&envelope);
             (json_reply(StatusCode::OK, &*envelope), why)
         }
-    }
-}
-
-async fn note_refusal(shared: &Shared, state: &BoxState, method: &str, why: &str) {
-    // A box must not be able to fill the trail: beyond so many a minute they are counted, and the
-    // count goes with the next one.
-    if !state.refusals.take() {
-        state.unwritten.fetch_add(1, Ordering::Relaxed);
-        return;
-    }
-    let unwritten = state.unwritten.swap(0, Ordering::Relaxed);
-    let short = |text: &str| text.chars().take(400).collect::<String>();
-    let entry = Entry {
-        box_id: Some(state.registration.id.clone()),
-        kind: "refused",
-        summary: format!("Refused: {}", short(why)),
-        data: json!({ "method": short(&visible(method)), "unwrittenBefore": unwritten }),
-    };
-    if let Err(e) = shared.deps.trail.jot(entry).await {
-        tracing::error!("{e}");
     }
 }
 
@@ -679,18 +697,18 @@ fn tell_unknown(shared: &Shared, state: &BoxState, method: &str) {
     shared.deps.events.keep(&state.registration.id, event);
 }
 
-fn event(shared: &Shared, state: &BoxState, body: &[u8]) -> Reply {
+fn event(shared: &Shared, state: &BoxState, body: &[u8]) -> Result<Reply, TurnedAway> {
     if !state.events.take() {
-        return fail(StatusCode::TOO_MANY_REQUESTS, "too many events from this box");
+        return Err(TurnedAway(StatusCode::TOO_MANY_REQUESTS, "too many events from this box"));
     }
     if is_deep(body) {
-        return fail(StatusCode::BAD_REQUEST, "json nested too deeply");
+        return Err(TurnedAway(StatusCode::BAD_REQUEST, "json nested too deeply"));
     }
     let Ok(event) = serde_json::from_slice::<EventPost>(body) else {
-        return fail(StatusCode::BAD_REQUEST, "unknown event");
+        return Err(TurnedAway(StatusCode::BAD_REQUEST, "unknown event"));
     };
     let id = &state.registration.id;
-    let accepted = |body| json_reply(StatusCode::ACCEPTED, &body);
+    let accepted = |body| Ok(json_reply(StatusCode::ACCEPTED, &body));
     match event.kind.as_str() {
         EventPost::REF_CHANGE => {
             shared.deps.port.ref_changed(id);
@@ -701,19 +719,27 @@ fn event(shared: &Shared, state: &BoxState, body: &[u8]) -> Reply {
                 shared.deps.events.status(id, status.into());
                 accepted(json!({ "ok": true }))
             }
-            _ => fail(StatusCode::BAD_REQUEST, "not a status of this box"),
+            _ => Err(TurnedAway(StatusCode::BAD_REQUEST, "not a status of this box")),
         },
         // A box's word about a credential is worth nothing to other boxes.
         "credentials-updated" => {
-            fail(StatusCode::BAD_REQUEST, "credentials are not taken from boxes")
+            Err(TurnedAway(StatusCode::BAD_REQUEST, "credentials are not taken from boxes"))
         }
-        kind if !is_kind(kind) => fail(StatusCode::BAD_REQUEST, "not the name of an event"),
+        kind if OWN_EVENTS.contains(&kind) => {
+            Err(TurnedAway(StatusCode::BAD_REQUEST, "only the host tells this"))
+        }
+        kind if !is_kind(kind) => {
+            Err(TurnedAway(StatusCode::BAD_REQUEST, "not the name of an event"))
+        }
         _ if body.len() > MAX_EVENT => {
-            fail(StatusCode::PAYLOAD_TOO_LARGE, "the event is larger than 64 KiB")
+            Err(TurnedAway(StatusCode::PAYLOAD_TOO_LARGE, "the event is larger than 64 KiB"))
         }
         _ => accepted(json!({ "id": shared.deps.events.keep(id, event) })),
     }
 }
+
+/// Events the relay makes itself. A box that could post them would look like the host.
+const OWN_EVENTS: &[&str] = &["rpc-unknown", link::EVENT];
 
 /// What a status must say; the rest is for whoever shows it.
 #[derive(Deserialize)]
@@ -746,4 +772,22 @@ fn json_reply(status: StatusCode, body: &impl serde::Serialize) -> Reply {
     let json = hyper::header::HeaderValue::from_static("application/json");
     reply.headers_mut().insert(CONTENT_TYPE, json);
     reply
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relay_19_60_a_reply_is_bounded_as_it_is_on_the_wire() {
+        let told = |stdout: String| {
+            serde_json::to_vec(&fitted(Envelope { stdout, ..Envelope::default() })).unwrap()
+        };
+        for sign in ["\u{1}", "\n", "\"", "ü", "x"] {
+            let long = told(sign.repeat(MAX_STREAM / sign.len()));
+            assert!(long.len() < MAX_STREAM + 1024, "{sign:?}: {}", long.len());
+        }
+        let short = told("a\u{1}\"b\"\n".into());
+        assert_eq!(String::from_utf8(short).unwrap().matches("cut").count(), 0);
+    }
 }

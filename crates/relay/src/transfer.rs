@@ -35,6 +35,8 @@ const SHOWN_PATH: usize = 200;
 const SHOWN_ERROR: usize = 2000;
 /// The most a transfer repository may hold: a box can fill it without anybody being asked.
 const MAX_PACKS: u64 = 4 * 1024 * 1024 * 1024;
+/// More packs than this are made one.
+const MANY: usize = 50;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
@@ -55,7 +57,7 @@ pub enum TransferError {
 /// A transfer repository and the git that works in it.
 pub struct Transfer<'a> {
     pub tool: Tool,
-    pub env: &'a [(OsString, OsString)],
+    pub env: Vec<(OsString, OsString)>,
     pub worktree: &'a Worktree,
 }
 
@@ -172,7 +174,7 @@ impl Transfer<'_> {
         let quote = |v: &str| format!("\"{}\"", v.replace('\\', "\\\\").replace('"', "\\\""));
         let version = i32::from(self.worktree.object_format == "sha256");
         let mut text = format!(
-            "[core]\n\trepositoryformatversion = {version}\n\tbare = true\n\thooksPath = /dev/null\n\tfsmonitor = false\n\tlogAllRefUpdates = false\n\tbigFileThreshold = 16m\n[push]\n\tfollowTags = false\n\trecurseSubmodules = no\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
+            "[core]\n\trepositoryformatversion = {version}\n\tbare = true\n\thooksPath = /dev/null\n\tfsmonitor = false\n\taskPass =\n\tlogAllRefUpdates = false\n\tbigFileThreshold = 16m\n[push]\n\tfollowTags = false\n\trecurseSubmodules = no\n[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
         );
         if version == 1 {
             text.push_str("[extensions]\n\tobjectFormat = sha256\n");
@@ -240,7 +242,17 @@ impl Transfer<'_> {
         if taken.is_err() {
             self.sweep();
         }
-        taken.map(drop)
+        taken?;
+        // Each fetch leaves a pack, however small, and every later git looks into all of them.
+        if self.packs().filter(|e| e.path().extension().is_some_and(|x| x == "pack")).count() > MANY
+        {
+            let repacked = self.must("repack", &["repack", "-q", "-d", "-l"], Limit::LOCAL).await;
+            if let Err(e) = repacked {
+                tracing::debug!("{e}");
+                self.sweep();
+            }
+        }
+        Ok(())
     }
 
     fn packs(&self) -> impl Iterator<Item = std::fs::DirEntry> + use<> {
@@ -525,7 +537,7 @@ impl Transfer<'_> {
 
     fn own_env(&self) -> Vec<(OsString, OsString)> {
         let dir = &self.worktree.transfer;
-        let mut env = self.env.to_vec();
+        let mut env = self.env.clone();
         env.push(("GIT_DIR".into(), dir.clone().into()));
         // No file of the folder above may say what this repository is.
         env.push(("GIT_CEILING_DIRECTORIES".into(), dir.clone().into()));
@@ -635,7 +647,9 @@ fn steers_ci(path: &str) -> bool {
     let (stem, ending) = file.rsplit_once('.').unwrap_or((file, ""));
     let settings =
         matches!(ending, "" | "yml" | "yaml" | "toml" | "json" | "groovy") || stem.is_empty();
-    FOLDERS.iter().any(|folder| path.starts_with(folder))
+    // A link or a submodule in the place of such a folder brings one along.
+    let as_folder = format!("{path}/");
+    FOLDERS.iter().any(|folder| path.starts_with(folder) || folder.starts_with(&as_folder))
         || (settings && FILES.iter().any(|name| file.starts_with(name)))
 }
 
@@ -647,6 +661,10 @@ mod tests {
     fn relay_a40_files_that_steer_ci_are_known() {
         for path in [
             ".github/workflows/ci.yml",
+            // In the place of a folder: a link or a submodule.
+            ".github/workflows",
+            ".github",
+            ".buildkite",
             ".gitlab-ci.yml",
             ".gitlab/ci/build.yml",
             "Jenkinsfile",

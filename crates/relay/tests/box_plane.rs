@@ -27,7 +27,17 @@ over_both_carriers! {
             let (status, body) = world.raw(path, &headers, b"{}").await;
             assert_eq!((status, body.as_str()), (401, r#"{"error":"unknown box token"}"#), "{path}");
         }
-        assert!(world.kinds().is_empty());
+        assert_eq!(world.kinds(), ["refused"; 4]);
+    }
+
+    async fn a_box_cannot_tell_what_only_the_host_tells(carrier) {
+        let world = World::new(carrier).await;
+        for kind in ["browser-open", "rpc-unknown", "credentials-updated"] {
+            let body = format!(r#"{{"type":"{kind}","payload":{{"url":"https://evil.example"}}}}"#);
+            let (status, _) = world.raw("POST /events", &world.headers(), body.as_bytes()).await;
+            assert_eq!(status, 400, "{kind}");
+        }
+        assert!(world.heard.events.lock().unwrap().is_empty());
     }
 
     async fn relay_a32_guessing_tokens_is_slowed_down(carrier) {

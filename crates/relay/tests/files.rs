@@ -638,6 +638,53 @@ over_both_carriers! {
         }
     }
 
+    async fn a_caller_that_leaves_does_not_make_room_while_its_files_are_read(carrier) {
+        let at = Place::new(carrier).await;
+        let large = fs::File::create(at.host("large")).unwrap();
+        large.set_len(1 << 30).unwrap();
+        let staging = || {
+            let open = fs::read_dir("/proc/self/fd").unwrap().flatten();
+            let scratch = at.world.dir.path().join("scratch/copies");
+            let here = |to: PathBuf| to.starts_with(&scratch);
+            open.filter(|fd| fs::read_link(fd.path()).is_ok_and(here)).count()
+        };
+        let begun = |n: usize| async move {
+            while staging() < n {
+                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+            }
+        };
+        let take = |to: &'static str| async { at.take_in(&["large"], to).await };
+        let first = async { tokio::join!(take("/tmp/one/"), take("/tmp/two/")) };
+        tokio::select! {
+            _ = first => panic!("nobody answered"),
+            () = begun(2) => {}
+        }
+        // Both have left, and both files are still being read.
+        let third = at.take_in(&["README"], "/tmp/three/").await;
+        assert_eq!(third.exit_code, 10, "{}", third.stderr);
+        assert!(third.stderr.contains("two copies"), "{}", third.stderr);
+        assert!(staging() <= 2);
+        while staging() > 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        let (after, _) = at.take_in_asked(&["README"], "/tmp/four/", Verdict::AllowOnce).await;
+        assert_eq!(after.exit_code, 0, "{}", after.stderr);
+    }
+
+    async fn a_path_of_many_parts_is_refused_before_any_is_looked_up(carrier) {
+        let at = Place::new(carrier).await;
+        let winding = format!("{}x{}", "docs/../".repeat(300), "/x".repeat(700));
+        let done = at.take_in(&[&winding], "/tmp/").await;
+        assert_eq!(done.exit_code, 64, "{}", done.stderr);
+        assert!(done.stderr.contains("too many parts"), "{}", done.stderr);
+        let deep = format!("top{}", "/d".repeat(100));
+        let long = block("././@LongLink", b'L', "", deep.as_bytes());
+        *at.world.copies.sends.lock().unwrap() = Some(hostile(&[long, block("x", b'0', "", b"")]));
+        let done = at.out(&["/workspace/top"], "out/").await;
+        assert_eq!(done.exit_code, 1, "{}", done.stderr);
+        assert!(done.stderr.contains("lies too deep"), "{}", done.stderr);
+    }
+
     async fn download_shows_what_changes_and_always_asks(carrier) {
         let at = Place::safe(carrier).await;
         at.inside("README", "changed in the box");

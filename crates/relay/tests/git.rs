@@ -352,7 +352,7 @@ over_both_carriers! {
         let envelope = world.call("git.push", json!({ "args": ["--tags"] })).await;
         assert_eq!(envelope.exit_code, 1);
         assert!(envelope.stderr.contains("hasDotgit"), "{}", envelope.stderr);
-        assert!(world.kinds().is_empty(), "somebody was asked");
+        assert_eq!(world.kinds(), ["failed"], "somebody was asked");
     }
 
     async fn relay_a05_a_submodule_address_that_is_an_option_is_refused(carrier) {
@@ -464,7 +464,7 @@ over_both_carriers! {
             "git push: art/logo.psd is kept in Git LFS, and a push from a box cannot upload such files. Ask the person to push {BRANCH} from the host.\n"
         );
         assert_eq!(envelope.stderr, line);
-        assert_eq!((world.at_remote(BRANCH), world.kinds().len()), (None, 0));
+        assert_eq!((world.at_remote(BRANCH), world.kinds()), (None, vec!["refused".to_owned()]));
         // A text about LFS is none.
         git(&world.inside, &["reset", "-q", "--hard", "HEAD~2"]);
         commit(&world.inside, "notes.md", &format!("A pointer:\n{pointer}"));
@@ -703,7 +703,7 @@ over_both_carriers! {
         let reg = registration(&world, |_| {});
         let env = base_env(std::env::vars_os());
         let tool = Tool::find("git", &std::env::var_os("PATH").unwrap()).unwrap();
-        let transfer = Transfer { tool, env: &env, worktree: &reg.worktrees[0] };
+        let transfer = Transfer { tool, env, worktree: &reg.worktrees[0] };
         transfer.ensure().await.unwrap();
         let oid = commit(&world.inside, "a.txt", "one");
         for name in ["refs/heads/main", "refs/remotes/origin/main", "refs/agentbox/x", "refs/tags/v"] {

@@ -114,6 +114,43 @@ over_both_carriers! {
         assert_eq!(world.kinds().last().unwrap(), "executed");
     }
 
+    async fn a_yes_is_not_asked_for_while_the_credential_cannot_be_read(carrier) {
+        let world = World::new(carrier).await;
+        world.enable("linear");
+        recorder(&world, "linear", "echo made");
+        world.stored.0.lock().unwrap().insert("linear.token".into(), Err("the keychain is locked".into()));
+        let write = args(&["--title", "Fix login", "--team", "ENG"]);
+        let done = world.call("integration.linear.issue.create", write).await;
+        assert_eq!(done.exit_code, 1);
+        assert!(done.stderr.contains("the keychain is locked"), "{}", done.stderr);
+        assert_eq!(world.kinds(), ["failed"]);
+        assert!(calls(&world, "linear").is_empty());
+    }
+
+    async fn reads_end_with_their_caller_and_leave_no_queue_behind(carrier) {
+        let world = World::new(carrier).await;
+        world.enable("linear");
+        let go = world.dir.path().join("go");
+        recorder(&world, "linear", &format!("while [ ! -e '{}' ]; do sleep 0.02; done", go.display()));
+        let read = |n: u32| {
+            let limit = n.to_string();
+            let world = &world;
+            async move { world.call("integration.linear.issue.list", args(&["--limit", &limit])).await }
+        };
+        let started = async {
+            while calls(&world, "linear").len() < 4 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::select! {
+            _ = futures_util::future::join_all((1..=20).map(read)) => panic!("nothing let them go"),
+            () = started => {}
+        }
+        std::fs::write(&go, "").unwrap();
+        assert_eq!(read(50).await.exit_code, 0);
+        assert_eq!(calls(&world, "linear").len(), 5, "calls of those who left were made");
+    }
+
     async fn integrations_can_be_told_not_to_ask_and_that_is_written_down(carrier) {
         let world = World::new(carrier).await;
         world.enable("linear");

@@ -34,12 +34,18 @@ pub fn redact(text: &str) -> String {
             out.push_str(MASK);
             rest = &rest[skipped..];
         } else {
-            let next = rest.chars().next().map_or(1, char::len_utf8);
+            // Programs print megabytes, and nearly all of it is none of our business.
+            let next = rest.bytes().skip(1).position(may_begin).map_or(rest.len(), |at| at + 1);
             out.push_str(&rest[..next]);
             rest = &rest[next..];
         }
     }
     out
+}
+
+/// The first bytes of all that is looked for. None is part of another character.
+fn may_begin(byte: u8) -> bool {
+    matches!(byte, b'g' | b'l' | b'n' | b's' | b'x' | b'b' | b'B' | b':')
 }
 
 /// The text without these values, and then without what looks like a credential.
@@ -119,6 +125,19 @@ mod tests {
         let text = "token ghp_abcdefghijklmnopqrstuvwxyz0123456789 ok";
         assert_eq!(redact(text), "token [redacted] ok");
         assert_eq!(redact("Authorization: Bearer abc.def.ghi"), "Authorization: Bearer [redacted]");
+    }
+
+    #[test]
+    fn every_shape_begins_where_one_is_looked_for() {
+        let all = TOKENS.iter().map(|(prefix, _)| *prefix).chain(["bearer ", "Bearer ", "://"]);
+        for prefix in all {
+            assert!(prefix.bytes().next().is_some_and(may_begin), "{prefix}");
+            let secret = format!("ü é{prefix}{} .", "x1".repeat(20));
+            assert!(
+                redact(&secret.replace("é", " ")).contains(MASK) || prefix == "://",
+                "{secret}"
+            );
+        }
     }
 
     #[test]

@@ -130,9 +130,12 @@ pub enum ApprovalMode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum WhenNobody {
-    /// It waits for someone to come, until its time is up.
+    /// It waits where there is a desktop, and is a no where there is none.
     #[default]
+    Auto,
+    /// It waits for someone to come, until its time is up.
     Wait,
+    /// It is a no at once.
     Deny,
 }
 
@@ -309,7 +312,7 @@ mod tests {
         assert_eq!(s.engine.channel, Channel::Auto);
         assert_eq!(s.boxes.cp_max_bytes, 104_857_600);
         assert_eq!(s.approvals.mode, ApprovalMode::Ask);
-        assert_eq!(s.approvals.when_nobody_watches, WhenNobody::Wait);
+        assert_eq!(s.approvals.when_nobody_watches, WhenNobody::Auto);
         assert_eq!(s.secrets.backend, SecretsBackend::Keychain);
         assert!(!s.gh.checkout);
     }

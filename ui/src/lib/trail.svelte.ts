@@ -13,6 +13,8 @@ export const PAGE = 100;
 /** How many numbers one search for older records that fit goes down at once, and how often. */
 const SPAN = 500;
 const SPANS = 40;
+/** An answer of this many letters may have been cut short by the host. */
+const LONG = 1_000_000;
 
 export class Trail {
   /** None until the first answer. */
@@ -40,7 +42,8 @@ export class Trail {
       const newest = await this.#query(null, PAGE);
       if (!last()) return;
       this.records = newest.reverse();
-      this.#reached = newest.length < PAGE ? 1 : (newest.at(-1)?.seq ?? 1);
+      const all = newest.length < PAGE && JSON.stringify(newest).length < LONG;
+      this.#reached = all ? 1 : (newest.at(-1)?.seq ?? 1);
     });
   }
 
@@ -57,8 +60,24 @@ export class Trail {
   async newer(): Promise<void> {
     if (this.reading !== null || this.records === null) return;
     const turn = this.#turn;
-    const came = await this.#query(this.records[0]?.seq ?? 0, SPAN).catch(() => []);
+    const came = await this.#query(this.records[0]?.seq ?? 0, SPAN).catch((error: unknown) => {
+      if (turn === this.#turn) this.problem = asControlError(error);
+      return [];
+    });
     if (turn === this.#turn && came.length > 0) this.records = [...came.reverse(), ...this.records];
+  }
+
+  /** All records above `after` and below `below`: long ones come in several answers. */
+  async #between(after: number, below: number, span: number): Promise<AuditRecord[]> {
+    const found: AuditRecord[] = [];
+    for (let from = after; from + 1 < below; ) {
+      const part = await this.#query(from, span);
+      found.push(...part.filter((record) => record.seq < below));
+      const end = part.at(-1)?.seq;
+      if (end === undefined || end >= below) break;
+      from = end;
+    }
+    return found;
   }
 
   /** Up to a page of records numbered below `below`, oldest first, and how far down they reach. */
@@ -68,8 +87,8 @@ export class Trail {
     let found: AuditRecord[] = [];
     for (let spans = 0; spans < SPANS && found.length < PAGE && below > 1 && last(); spans++) {
       const after = Math.max(0, below - 1 - span);
-      const part = await this.#query(after, span);
-      found = [...part.filter((record) => record.seq < below), ...found];
+      const part = await this.#between(after, below, span);
+      found = [...part, ...found];
       below = after + 1;
     }
     const kept = found.slice(-PAGE);

@@ -52,50 +52,27 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     let client = ctx.client()?;
     let only = args.which.clone().map(|which| target(Some(which)));
     let boxes: Vec<BoxView> = client.call(&Request::Boxes)?;
-    let request = Request::Events { target: only, since: args.since, limit: args.limit };
-    let events: Vec<BoxEvent> = client.call(&request)?;
-    if !args.follow {
-        if args.json {
-            json::print(&ctx.ui, "events", &events)?;
-        } else if events.is_empty() {
-            ctx.ui.say("No box has told anything.");
-        } else {
-            ctx.ui.out(&render(ctx.ui.out, &events, &boxes, Timestamp::now()))?;
-        }
-        return Ok(Exit::OK);
+    let (since, limit) = (args.since, args.limit);
+    if args.follow {
+        let request = Request::FollowEvents { target: only, since, limit };
+        return follow(ctx, &client, &request, &boxes, args.json);
     }
-    // One box's events are told apart by its id, which the list above has just confirmed.
-    let wanted = match &args.which {
-        Some(which) => Some(one(&boxes, which)?),
-        None => None,
-    };
-    follow(ctx, &client, &events, &boxes, wanted.as_ref(), args.json)
-}
-
-fn one(boxes: &[BoxView], which: &str) -> Result<BoxId, CommandError> {
-    let found: Vec<_> = boxes
-        .iter()
-        .filter(|b| {
-            b.name.as_str() == which
-                || b.id.as_str().starts_with(which)
-                || b.index.to_string() == which
-        })
-        .collect();
-    match found.as_slice() {
-        [one] => Ok(one.id.clone()),
-        _ => Err(CommandError::usage(format!(
-            "name the box by its name or id, not {}",
-            visible(which)
-        ))),
+    let events: Vec<BoxEvent> = client.call(&Request::Events { target: only, since, limit })?;
+    if args.json {
+        json::print(&ctx.ui, "events", &events)?;
+    } else if events.is_empty() {
+        ctx.ui.say("No box has told anything.");
+    } else {
+        ctx.ui.out(&render(ctx.ui.out, &events, &boxes, Timestamp::now()))?;
     }
+    Ok(Exit::OK)
 }
 
 fn follow(
     ctx: &Context,
     client: &host::client::Client,
-    first: &[BoxEvent],
+    request: &Request,
     boxes: &[BoxView],
-    wanted: Option<&BoxId>,
     as_json: bool,
 ) -> Outcome {
     let print = |event: &BoxEvent| {
@@ -108,18 +85,12 @@ fn follow(
             ctx.ui.out(&line(event, boxes))
         }
     };
-    first.iter().try_for_each(print)?;
-    let mut last = first.last().map_or(0, |e| e.id);
     let mut failed = None;
-    let conversation = client.open(&Request::Subscribe)?;
+    let conversation = client.open(request)?;
     let hang_up = conversation.writer()?;
     let ended = conversation.finish::<()>(|incoming| {
         let Incoming::Event(event) = incoming else { return };
         let HostEvent::Told { event } = *event else { return };
-        if event.id <= last || wanted.is_some_and(|id| event.box_id != *id) {
-            return;
-        }
-        last = event.id;
         if let Err(error) = print(&event) {
             hang_up.hang_up();
             failed = Some(error);

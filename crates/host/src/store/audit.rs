@@ -9,6 +9,9 @@ use sha2::{Digest, Sha256};
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
+/// What the records of one answer may weigh: boxes have a say in how long they are.
+const MAX_WEIGHT: usize = 3 * 1024 * 1024;
+
 /// Which records are wanted.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
@@ -48,7 +51,8 @@ impl Store {
         rx.await.map_err(|_| StoreError::Gone)?
     }
 
-    /// The newest records that fit, oldest first; after a given record, the first ones that fit.
+    /// The newest records that fit, oldest first; after a given record, the first ones that fit. Fewer
+    /// than asked for when they are long: whoever wants all of them asks again after the last.
     pub async fn audit(&self, filter: Filter) -> Result<Vec<AuditRecord>> {
         self.run(move |conn| {
             let forward = filter.after.is_some();
@@ -70,8 +74,16 @@ impl Store {
                 filter.text,
                 filter.limit
             ];
-            let rows = query.query_map(wanted, row)?;
-            let mut records = rows.map(|r| parsed(r?)).collect::<Result<Vec<_>>>()?;
+            let mut rows = query.query(wanted)?;
+            let (mut records, mut weight) = (Vec::new(), 0);
+            while let Some(r) = rows.next()? {
+                let raw = row(r)?;
+                weight += raw.summary.len() + raw.data.len();
+                if weight > MAX_WEIGHT && !records.is_empty() {
+                    break;
+                }
+                records.push(parsed(raw)?);
+            }
             if !forward {
                 records.reverse();
             }

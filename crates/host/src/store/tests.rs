@@ -1,5 +1,5 @@
 use super::*;
-use protocol::audit::AuditVerdict;
+use protocol::audit::{AuditRecord, AuditVerdict};
 use protocol::question::{Evidence, Grant, Outcome, Question, Reach, Surface, Tier};
 use protocol::{BoxId, GrantId, QuestionId};
 
@@ -33,7 +33,8 @@ fn question(id: u8) -> Question {
 }
 
 async fn synchronous(store: &Store) -> i64 {
-    let level = |conn: &mut Connection| Ok(conn.pragma_query_value(None, "synchronous", |r| r.get(0))?);
+    let level =
+        |conn: &mut Connection| Ok(conn.pragma_query_value(None, "synchronous", |r| r.get(0))?);
     store.run(level).await.unwrap()
 }
 
@@ -272,4 +273,28 @@ async fn what_changed_nothing_is_in_the_chain_without_waiting_for_the_disk() {
 fn moved_to_the_database(dir: &Path) -> bool {
     let bytes = std::fs::read(dir.join("agentbox.db")).unwrap();
     bytes.windows(9).any(|w| w == b"a refusal")
+}
+
+#[tokio::test]
+async fn long_records_come_in_several_answers_and_none_is_missing() {
+    let (store, _dir) = store();
+    for n in 0..20 {
+        let data = serde_json::json!({ "argv": "x".repeat(400_000) });
+        store.jot(Entry { data, ..entry(&format!("read {n}")) }).await.unwrap();
+    }
+    let mut all = vec![];
+    loop {
+        let after = all.last().map_or(0, |r: &AuditRecord| r.seq);
+        let part =
+            store.audit(Filter { after: Some(after), limit: 500, ..Filter::default() }).await;
+        let part = part.unwrap();
+        if part.is_empty() {
+            break;
+        }
+        assert!(part.len() < 9, "{}", part.len());
+        all.extend(part);
+    }
+    assert_eq!(all.iter().map(|r| r.seq).collect::<Vec<_>>(), (1..=20).collect::<Vec<_>>());
+    let newest = store.audit(Filter { limit: 500, ..Filter::default() }).await.unwrap();
+    assert_eq!(newest.last().unwrap().seq, 20);
 }

@@ -24,6 +24,8 @@ pub(super) const MAX_ENTRIES: usize = 20_000;
 /// All their names together.
 const MAX_NAMES: usize = 4 * 1024 * 1024;
 const MAX_NAME: u64 = 4096;
+/// How deep folders may lie in each other. Every part is looked at for every entry.
+pub(super) const MAX_DEPTH: usize = 64;
 const BLOCK: u64 = 512;
 
 /// A tar stream on disk that does not change any more.
@@ -233,13 +235,17 @@ impl Reader<'_> {
         if text.chars().any(char::is_control) {
             return Err(self.stop(format!("'{}', a name with a control character", shown())));
         }
-        let parts: Vec<String> =
-            text.split('/').filter(|p| !p.is_empty() && *p != ".").map(str::to_owned).collect();
+        // One more than may be: the rest need not be looked at.
+        let parts = text.split('/').filter(|p| !p.is_empty() && *p != ".").map(str::to_owned);
+        let parts: Vec<String> = parts.take(MAX_DEPTH + 1).collect();
         if parts.iter().any(|p| p == "..") {
             return Err(self.stop(format!("'{}', which leads out of the destination", shown())));
         }
         if parts.iter().any(|p| p.len() > 255) || text.len() as u64 > MAX_NAME {
             return Err(self.stop(format!("'{}', a name that is too long", shown())));
+        }
+        if parts.len() > MAX_DEPTH {
+            return Err(self.stop(format!("'{}', which lies too deep", shown())));
         }
         if let (Tops::Only(tops), Some(top)) = (self.tops, parts.first())
             && !tops.contains(top)
@@ -250,7 +256,7 @@ impl Reader<'_> {
     }
 
     fn what(
-        &self,
+        &mut self,
         kind: EntryType,
         path: &[String],
         link: &[u8],
@@ -259,7 +265,10 @@ impl Reader<'_> {
         match kind {
             EntryType::Directory => Ok(What::Folder),
             EntryType::Regular | EntryType::Continuous if !path.is_empty() => Ok(file),
-            EntryType::Symlink => self.link(path, link),
+            EntryType::Symlink => {
+                self.names += link.len();
+                self.link(path, link)
+            }
             other => {
                 let shown = shortened(&path.join("/"), 200);
                 Err(self

@@ -5,7 +5,7 @@
 //! link, so the path it is judged by is where it really lies. Links in a folder stay links; only
 //! one that was named is followed.
 
-use super::archive::{MAX_ENTRIES, Staged};
+use super::archive::{MAX_DEPTH, MAX_ENTRIES, Staged};
 use super::folder::{Folder, Kind, Seen};
 use super::place::Forbidden;
 use crate::call::Stop;
@@ -17,9 +17,6 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter, Read};
 use std::path::{Path, PathBuf};
-
-/// How deep folders may lie in each other.
-const MAX_DEPTH: usize = 64;
 
 /// What is asked for.
 pub(super) struct Wanted<'a> {

@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(at("x/y/new", false, "a"), Path::new("x/y/new"));
         assert_eq!(at("link/new", false, "a"), Path::new("there/new"));
         assert_eq!(at("file", false, "a"), Path::new("file"));
-        let code = |found: Result<Place, Stop>| found.unwrap_err().0.exit_code;
+        let code = |found: Result<Place, Stop>| found.unwrap_err().envelope.exit_code;
         assert_eq!(code(find("file", true, one)), 1);
         assert_eq!(code(find("file", false, &[("a", true)])), 1);
         assert_eq!(code(find("new", false, &[("a", false), ("b", false)])), 64);

@@ -115,7 +115,9 @@ async fn switch(
     if !taken.ok() {
         return Ok(taken);
     }
-    in_host(transfer, &["switch", "--no-guess", "--no-recurse-submodules", branch]).await
+    // Large work trees take their time, and one half switched is worse than a long wait.
+    let switch = ["switch", "--no-guess", "--no-recurse-submodules", branch].map(OsString::from);
+    Ok(transfer.in_host_within(Limit::NETWORK, &switch).await?)
 }
 
 async fn in_host(transfer: &Transfer<'_>, args: &[&str]) -> Result<Output, Stop> {

@@ -221,7 +221,7 @@ pub(super) async fn seen(call: &Call, gh: &Gh, run: &Run) -> Result<Seen, Stop> 
 
 fn parsed<T: DeserializeOwned>(gh: &Gh, surface: &str, output: &Output) -> Result<T, Stop> {
     if !output.ok() {
-        return Err(Stop(gh.envelope(output)));
+        return Err(gh.envelope(output).into());
     }
     serde_json::from_str(&output.out()).map_err(|_| unreadable(gh, surface, output))
 }
@@ -234,7 +234,7 @@ fn unreadable(gh: &Gh, surface: &str, output: &Output) -> Stop {
             format!("{surface}: GitHub's answer was not understood."),
         );
     }
-    Stop(gh.envelope(output))
+    gh.envelope(output).into()
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ pub(super) async fn clone(call: &Call, cloning: Cloning, into: BoxPath) -> Resul
     call.gate(draft, None).await?;
     let later = call.clone();
     let work = async move {
-        let reply = job.run(&later).await.unwrap_or_else(|Stop(envelope)| envelope);
+        let reply = job.run(&later).await.unwrap_or_else(|stop| stop.envelope);
         Ok(later.done(summary, json!({ "argv": job.args, "into": job.into.as_str() }), reply).await)
     };
     call.finish(work).await
@@ -191,9 +191,7 @@ impl Job {
 /// from, whatever an address is rewritten to by the person's settings.
 fn env(call: &Call) -> Vec<(OsString, OsString)> {
     let mut env = call.env(&[]);
-    for (key, value) in [("GIT_ALLOW_PROTOCOL", "https:ssh"), ("SSH_ASKPASS_REQUIRE", "never")] {
-        env.push((key.into(), value.into()));
-    }
+    env.push(("GIT_ALLOW_PROTOCOL".into(), "https:ssh".into()));
     env
 }
 

@@ -42,7 +42,7 @@ pub(super) async fn land(call: &Call, at: usize, land: Land) -> Result<Envelope,
     let later = call.clone();
     let work = async move {
         let reply = execute(&later, at, &dest, &land, &landing).await;
-        let reply = reply.unwrap_or_else(|Stop(envelope)| envelope);
+        let reply = reply.unwrap_or_else(|stop| stop.envelope);
         let data = json!({ "branch": dest.as_str(), "oid": landing.new.as_str() });
         Ok(later.done(summary, data, reply).await)
     };

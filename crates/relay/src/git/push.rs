@@ -48,7 +48,7 @@ pub(super) async fn push(call: &Call, at: usize, push: Push) -> Result<Envelope,
     let later = call.clone();
     let work = move || async move {
         let pushed = asked(&later, at, prepared, draft).await;
-        pushed.unwrap_or_else(|Stop(envelope)| envelope)
+        later.settle(pushed).await
     };
     Ok(call.state.together.run(key, work).await)
 }
@@ -59,7 +59,7 @@ async fn asked(call: &Call, at: usize, prepared: Prepared, draft: Draft) -> Resu
     call.gate(draft, safe).await?;
     let later = call.clone();
     let work = async move {
-        let reply = execute(&later, at, &prepared).await.unwrap_or_else(|Stop(envelope)| envelope);
+        let reply = execute(&later, at, &prepared).await.unwrap_or_else(|stop| stop.envelope);
         let data = json!({ "argv": prepared.args, "oid": prepared.preview.new.as_str() });
         Ok(later.done(summary, data, reply).await)
     };

@@ -125,10 +125,18 @@ impl Transfer<'_> {
 
     /// Runs git in the user's own repository; its hooks and monitors stay out of it.
     pub(crate) async fn in_host(&self, args: &[OsString]) -> Result<Output, ProcessError> {
+        self.in_host_within(Limit::LOCAL, args).await
+    }
+
+    pub(crate) async fn in_host_within(
+        &self,
+        limit: Limit,
+        args: &[OsString],
+    ) -> Result<Output, ProcessError> {
         let quiet = ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"];
         let args: Vec<OsString> =
             quiet.iter().map(OsString::from).chain(args.iter().cloned()).collect();
-        self.tool.run(&self.worktree.host_repo, &args, self.env, Limit::LOCAL).await
+        self.tool.run(&self.worktree.host_repo, &args, &self.env, limit).await
     }
 }
 

@@ -48,10 +48,14 @@ fn top() -> Vec<String> {
 fn listed(blocks: &[Vec<u8>]) -> Result<Vec<Entry>, String> {
     let staged = staged(&[blocks.concat(), end()].concat());
     list("cp toHost", &staged, Tops::Only(&top())).map_err(|stop| {
-        assert_eq!(stop.0.exit_code, 1);
-        assert!(stop.0.stderr.starts_with("cp toHost: the box sent "), "{}", stop.0.stderr);
-        assert_eq!(stop.0.stderr.lines().count(), 1, "{}", stop.0.stderr);
-        stop.0.stderr
+        assert_eq!(stop.envelope.exit_code, 1);
+        assert!(
+            stop.envelope.stderr.starts_with("cp toHost: the box sent "),
+            "{}",
+            stop.envelope.stderr
+        );
+        assert_eq!(stop.envelope.stderr.lines().count(), 1, "{}", stop.envelope.stderr);
+        stop.envelope.stderr
     })
 }
 
