@@ -4,6 +4,8 @@ use crate::world::{APP, AT_ONCE, SOON, World};
 use agentbox_e2e::screen;
 use agentbox_e2e::wait::eventually;
 use agentbox_e2e::webdriver::Browser;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 use std::time::Duration;
 
 const ASKS: &str = "fix-login asks";
