@@ -311,6 +311,10 @@ fn text<'a>(
         (Some(_), Some(_)) => {
             Err(grammar.refuse(format!("the text came twice: as '{flag}' and on standard input.")))
         }
+        // As an argument it could not be there either.
+        (None, Some(beside)) if beside.contains('\0') => {
+            Err(grammar.refuse(format!("'{flag}' takes text, and this holds a zero byte.")))
+        }
         (given, beside) => Ok(given.or(beside)),
     }
 }

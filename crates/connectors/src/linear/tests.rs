@@ -424,4 +424,33 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn what_the_host_runs_reads_as_the_same(
+        op in proptest::sample::select(CONNECTOR.ops.iter().map(|o| o.info.name).collect::<Vec<_>>()),
+        words in prop::collection::vec(word(), 0..6),
+        beside in prop::option::of(".{0,6}"),
+    ) {
+        let parse = CONNECTOR.op(op).unwrap().parse;
+        if let Ok(prepared) = parse(&Input { args: &words, stdin: beside.as_deref() }) {
+            let Action::Run { args, stdin: None } = &prepared.action else { panic!() };
+            let commands = match op {
+                "api" => 1,
+                "issue.comment" => 3,
+                _ => 2,
+            };
+            let added = ["--no-pager", "--no-download", "--no-interactive"];
+            let own = |word: &&String| !added.contains(&word.as_str());
+            let again: Vec<String> = args[commands..].iter().filter(own).cloned().collect();
+            prop_assert_eq!(&parse(&Input { args: &again, stdin: None }).unwrap(), &prepared);
+        }
+    }
+
+    #[test]
+    fn a_number_among_variables_stays_what_it_is(number in any::<f64>()) {
+        prop_assume!(number.is_finite());
+        let json = format!("{{\"n\":{}}}", Json::from(number));
+        let args = args_of("api", &["{ x }", "--variables-json", &json]);
+        prop_assert_eq!(args.last().unwrap(), &format!("--variables-json={json}"));
+    }
 }

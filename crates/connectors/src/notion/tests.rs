@@ -304,6 +304,18 @@ fn who_am_i_is_one_request() {
 }
 
 #[test]
+fn a_text_beside_the_arguments_is_held_to_the_same() {
+    for (op, words) in [
+        ("page.create", &["--parent", &format!("page:{PAGE}")][..]),
+        ("page.update", &[PAGE]),
+        ("comment.add", &["--page", PAGE]),
+    ] {
+        assert!(ask_for(op, words, Some("text")).is_ok(), "{op}");
+        assert_eq!(ask_for(op, words, Some("a\0b")).unwrap_err().exit_code, 65, "{op}");
+    }
+}
+
+#[test]
 fn ids_have_one_form() {
     assert_eq!(id(BARE).as_deref(), Some(PAGE));
     assert_eq!(id(PAGE).as_deref(), Some(PAGE));
@@ -353,4 +365,69 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn a_read_the_host_makes_reads_as_the_same(words in prop::collection::vec(word(), 0..7)) {
+        let parse = CONNECTOR.op("api").unwrap().parse;
+        if let Ok(prepared) = parse(&Input { args: &words, stdin: None }) {
+            let Action::Run { args, stdin } = &prepared.action else { panic!() };
+            let body = stdin.iter().map(|body| format!("--data={body}"));
+            let again = args[1..].iter().filter(|word| *word != "--").cloned().chain(body);
+            let again: Vec<String> = again.collect();
+            prop_assert_eq!(&parse(&Input { args: &again, stdin: None }).unwrap(), &prepared);
+        }
+    }
+
+    #[test]
+    fn a_number_in_a_body_stays_what_it_is(number in any::<f64>(), inline in any::<bool>()) {
+        prop_assume!(number.is_finite());
+        let number = Json::from(number);
+        let words = if inline {
+            vec!["v1/search".to_owned(), format!("n:={number}")]
+        } else {
+            vec!["v1/search".to_owned(), "-d".to_owned(), json!({ "n": number }).to_string()]
+        };
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let Action::Run { stdin, .. } = ask_for("api", &words, None).unwrap().action else { panic!() };
+        prop_assert_eq!(stdin.unwrap(), json!({ "n": number }).to_string());
+    }
+
+    #[test]
+    fn a_write_in_its_one_form_is_the_same_write(
+        op in 0..3_usize,
+        words in prop::collection::vec(write_word(), 0..5),
+        beside in prop::option::of(".{0,9}"),
+    ) {
+        let (name, grammar, text) = [
+            ("page.create", &CREATE, "--content"),
+            ("page.update", &UPDATE, "--content"),
+            ("comment.add", &COMMENT, "--text"),
+        ][op];
+        let parse = CONNECTOR.op(name).unwrap().parse;
+        if let Ok(prepared) = parse(&Input { args: &words, stdin: beside.as_deref() }) {
+            let mut line = grammar.parse(&words).unwrap();
+            if let Some(beside) = beside {
+                line.set(text, Some(beside));
+            }
+            let again = parse(&Input { args: &line.argv(), stdin: None });
+            prop_assert_eq!(&again.unwrap(), &prepared);
+            let (args, body) = run(prepared.action);
+            prop_assert_eq!(&args[..2], ["api", "-X"]);
+            prop_assert_eq!(&args[3..5], ["--notion-version=2026-03-11", "--"]);
+            prop_assert!(args.len() == 6 && body.is_some(), "{:?}", args);
+            let id = args[5].split('/').find(|part| part.len() > 30);
+            prop_assert!(id.is_none_or(|part| id_of(part) == part), "{:?}", args);
+        }
+    }
+}
+
+fn id_of(text: &str) -> String {
+    id(text).unwrap()
+}
+
+fn write_word() -> impl Strategy<Value = String> {
+    let known = format!(
+        "(--parent=(page|database|data-source):({PAGE}|{BARE})|--(page|discussion)=({PAGE}|{BARE})|{PAGE}|{BARE}|--title=.{{0,5}}|--title|--content|--content=.{{0,5}}|--text=.{{0,5}}|--archive|--json|--)"
+    );
+    prop_oneof![8 => proptest::string::string_regex(&known).unwrap(), 1 => ".{0,8}"]
 }
