@@ -90,4 +90,31 @@ mod tests {
         assert_eq!(Create::parse(&params).unwrap_err().exit_code, 64);
         assert!(Create::parse(&CheckpointParams::default()).unwrap().is_plain());
     }
+
+    proptest::proptest! {
+        #[test]
+        fn a_name_that_passes_is_one_part_of_a_tag(
+            name in proptest::option::of("[a-zA-Z0-9._/: \n-]{0,8}|[a-z0-9._-]{60,68}|.{0,20}"),
+            set_default in proptest::bool::ANY,
+            replace in proptest::bool::ANY,
+        ) {
+            let params = CheckpointParams { name, set_default, replace };
+            match Create::parse(&params) {
+                Ok(create) => {
+                    let name = create.name.as_ref().map(CheckpointName::as_str);
+                    proptest::prop_assert_eq!(name, params.name.as_deref());
+                    let plain = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+                    let fits = |n: &str| {
+                        (1..=64).contains(&n.len()) && n.bytes().all(plain) && n.as_bytes()[0].is_ascii_alphanumeric()
+                    };
+                    proptest::prop_assert!(name.is_none_or(fits) && (name.is_some() || !create.replace));
+                    proptest::prop_assert_eq!((create.set_default, create.replace), (set_default, replace));
+                }
+                Err(refusal) => {
+                    proptest::prop_assert_eq!(refusal.exit_code, 64);
+                    proptest::prop_assert!(!refusal.text.chars().any(char::is_control));
+                }
+            }
+        }
+    }
 }

@@ -699,6 +699,20 @@ mod tests {
         &["task", "*", "comment"],
     ];
 
+    const GRAMMARS: [&Grammar; 11] = [
+        &WHOAMI,
+        &TEAM_LIST,
+        &SPACE_LIST,
+        &FOLDER_LIST,
+        &LIST_LIST,
+        &TASK_LIST,
+        &TASK_VIEW,
+        &TASK_COMMENTS,
+        &TASK_CREATE,
+        &TASK_UPDATE,
+        &TASK_COMMENT,
+    ];
+
     fn is_in_table(path: &str) -> bool {
         let parts: Vec<&str> = path.strip_prefix('/').unwrap_or_default().split('/').collect();
         let same = |known: &&[&str]| {
@@ -724,6 +738,23 @@ mod tests {
                 prop_assert_eq!(prepared.ask.is_some(), CONNECTOR.ops[op].info.write);
                 prop_assert_eq!(request.method == HttpMethod::Get, prepared.ask.is_none());
                 prop_assert_eq!(request.body.is_some(), prepared.ask.is_some());
+            }
+        }
+
+        #[test]
+        fn every_line_in_its_one_form_is_the_same_request(
+            op in 0..CONNECTOR.ops.len(),
+            args in prop::collection::vec(
+                "(--(list|team|space|folder|parent)=[0-9a-z-]{1,4}|--(name|status|tag|text|description|markdown)(=.{1,8})?|--due=(none|2026-01-31)|--(assignee|assign|unassign)=[0-9]{1,3}|--priority=(high|none)|--(archived)(=true)?|--(closed|subtasks|reverse|notify-all)|--(page=[0-9]|order=id)|[0-9]{1,6}|DEV-[0-9]|--|.{0,9})",
+                0..6
+            )
+        ) {
+            let op = &CONNECTOR.ops[op];
+            let grammar = GRAMMARS.iter().find(|g| g.surface == format!("clickup {}", op.info.name));
+            let grammar = *grammar.unwrap();
+            if let Ok(prepared) = (op.parse)(&Input { args: &args, stdin: None }) {
+                let rebuilt = grammar.parse(&args).unwrap().argv();
+                prop_assert_eq!((op.parse)(&Input { args: &rebuilt, stdin: None }).unwrap(), prepared);
             }
         }
 

@@ -626,6 +626,57 @@ mod tests {
             if let Ok(path) = HostPath::parse("cp", &path) {
                 let full = path.under(Path::new("/home/ada"), Path::new("/src/shop"));
                 proptest::prop_assert!(full.is_absolute());
+                proptest::prop_assert!(!full.to_string_lossy().chars().any(char::is_control));
+            }
+        }
+
+        /// What passes can be asked for again by the paths that were understood.
+        #[test]
+        fn paths_that_passed_stay_as_they_are(
+            cwd in proptest::option::of("(/|\\.|a|\\.\\.){0,8}"),
+            one in "[~./a \n]{0,10}|.{0,20}",
+            other in "[~./a \0]{0,10}|.{0,20}",
+            exclude in proptest::collection::vec("[a*/.\n]{0,4}", 0..3),
+        ) {
+            let given = CopyParams { path: cwd, exclude, default_excludes: Some(false), ..copy(&[&one], &other) };
+            let plain = |path: &str| {
+                path == "/" || path.strip_prefix('/').is_some_and(|rest| {
+                    rest.split('/').all(|part| !matches!(part, "" | "." | "..") && !part.chars().any(char::is_control))
+                })
+            };
+            if let Ok(out) = CopyOut::parse(&given) {
+                proptest::prop_assert!(out.sources.iter().all(|s| plain(s.as_str()) && s.as_str() != "/"));
+                let dest = out.dest.under(Path::new("/home/ada"), Path::new("/src/shop"));
+                proptest::prop_assert!(!dest.components().any(|part| part.as_os_str() == ".."));
+                let sources: Vec<String> = out.sources.iter().map(|s| s.as_str().to_owned()).collect();
+                let again = CopyParams { path: None, sources, ..given.clone() };
+                proptest::prop_assert_eq!(CopyOut::parse(&again).unwrap(), out);
+            }
+            if let Ok(copied) = CopyIn::parse(&given) {
+                proptest::prop_assert!(plain(copied.dest.as_str()));
+                let slash = if copied.into { "/" } else { "" };
+                let dest = format!("{}{slash}", copied.dest.as_str());
+                let again = CopyParams { path: None, dest, ..given };
+                proptest::prop_assert_eq!(CopyIn::parse(&again).unwrap(), copied);
+            }
+        }
+
+        #[test]
+        fn patterns_that_passed_stay_as_they_are(
+            exclude in proptest::collection::vec("[a*/.\n\0]{0,4}|.{0,9}", 0..4),
+            path in proptest::option::of("(/|\\.|a|\n){0,6}"),
+            all in proptest::option::of(proptest::bool::ANY),
+        ) {
+            let given = DownloadParams { path, exclude, default_excludes: all };
+            if let Ok(download) = Download::parse(&given) {
+                let clean = |p: &String| !p.is_empty() && !p.chars().any(char::is_control);
+                proptest::prop_assert!(download.excludes.patterns().iter().all(clean));
+                let again = DownloadParams {
+                    path: None,
+                    exclude: download.excludes.patterns().to_vec(),
+                    default_excludes: Some(download.respects_git),
+                };
+                proptest::prop_assert_eq!(Download::parse(&again).unwrap(), download);
             }
         }
     }

@@ -557,6 +557,19 @@ mod tests {
         "/cards/*/actions/comments",
     ];
 
+    const GRAMMARS: [&Grammar; 10] = [
+        &WHOAMI,
+        &BOARD_LIST,
+        &BOARD_VIEW,
+        &LIST_LIST,
+        &CARD_LIST,
+        &CARD_VIEW,
+        &CARD_CREATE,
+        &CARD_MOVE,
+        &CARD_UPDATE,
+        &CARD_COMMENT,
+    ];
+
     fn template(path: &str) -> String {
         // As long as a short link, and none.
         let is_id = |part: &str| is_id_or_link(part) && part != "comments";
@@ -580,6 +593,23 @@ mod tests {
                 prop_assert_eq!(prepared.ask.is_some(), CONNECTOR.ops[op].info.write);
                 prop_assert_eq!(request.method == HttpMethod::Get, prepared.ask.is_none());
                 prop_assert_eq!(request.body.is_some(), prepared.ask.is_some());
+            }
+        }
+
+        #[test]
+        fn every_line_in_its_one_form_is_the_same_request(
+            op in 0..CONNECTOR.ops.len(),
+            args in prop::collection::vec(
+                "(--(list|board|label|member)=[0-9a-f]{24}|--(name|desc|text)(=.{1,8})?|--due=(none|2026-01-31)|--position=top|--(done|closed)(=true)?|[0-9a-f]{24}|[a-zA-Z0-9]{8}|--|.{0,9})",
+                0..5
+            )
+        ) {
+            let op = &CONNECTOR.ops[op];
+            let grammar = GRAMMARS.iter().find(|g| g.surface == format!("trello {}", op.info.name));
+            let grammar = *grammar.unwrap();
+            if let Ok(prepared) = (op.parse)(&Input { args: &args, stdin: None }) {
+                let rebuilt = grammar.parse(&args).unwrap().argv();
+                prop_assert_eq!((op.parse)(&Input { args: &rebuilt, stdin: None }).unwrap(), prepared);
             }
         }
 

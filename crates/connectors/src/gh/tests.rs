@@ -457,7 +457,7 @@ proptest! {
     #[test]
     fn the_api_has_one_shape(
         endpoint in "(/?repos/(o|x)/(r|y)/pulls/5/comments(/7/replies)?(\\?page=[0-9a&=]{0,4})?|.{0,12})",
-        args in prop::collection::vec("(-[XfFqiH]?.{0,5}|--(method|field|input|jq)(=.{0,5})?|body=.{0,5}|GET|post)", 0..5),
+        args in prop::collection::vec("(-[XfFqiH]?.{0,5}|--(method|field|input|jq)(=.{0,5})?|-f|-F|(body|path)=.{0,5}|(line|page)=[0-9]{1,3}|GET|post|--silent|--paginate)", 0..5),
     ) {
         if let Ok(parsed) = Api::parse(&endpoint, &args, &repo()) {
             let (argv, stdin) = parsed.argv(&repo());
@@ -469,6 +469,14 @@ proptest! {
             prop_assert!(argv[end + 1].starts_with("repos/o/r/pulls/5/comments"));
             prop_assert_eq!(stdin.is_some(), parsed.method == Method::Post);
             prop_assert_eq!(stdin.is_some(), argv.contains(&"--input=-".to_owned()));
+            // The same again: flags from the command line, fields from the body.
+            let mut again: Vec<String> = argv[1..end].to_vec();
+            again.retain(|word| word != "--input=-");
+            for (name, value) in &parsed.body {
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                again.push(format!("--raw-field={name}={text}"));
+            }
+            prop_assert_eq!(Api::parse(&argv[end + 1], &again, &repo()).unwrap(), parsed);
         }
     }
 
