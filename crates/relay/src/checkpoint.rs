@@ -26,7 +26,7 @@ const PER_HOUR: usize = 4;
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
-pub(crate) struct Plan(Create);
+pub(crate) struct Plan(pub(crate) Create);
 
 /// When each box was captured lately. Not part of a box's state, so that a restart of the box does
 /// not make it forget.

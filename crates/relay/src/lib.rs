@@ -43,24 +43,50 @@ pub use token::{Token, TokenHash};
 /// switched on.
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing {
-    use crate::decide::{Refusal, Request, decide as decided};
-    use crate::{IntegrationPolicy, Policy, Registration, RemoteUrls, Worktree};
+    use crate::decide::{Plan, Refusal, Request, decide as decided};
+    use crate::{IntegrationPolicy, Policy, Registration, RemoteUrls, Worktree, files};
+    use connectors::checkpoint::Create;
+    use connectors::files::{CopyIn, CopyOut, Download};
+    use connectors::link::Link;
     use serde_json::value::RawValue;
 
-    /// The exit code or HTTP status of a refusal, and its text.
-    pub fn decide(method: &str, params: &str) -> Result<(), (i32, String)> {
-        let Ok(params) = RawValue::from_string(params.to_owned()) else { return Ok(()) };
-        let Some(reg) = registration() else { return Ok(()) };
+    /// What would be done. Plans that are no more than a command line have targets of their own.
+    #[derive(Debug)]
+    pub enum Passed {
+        ToHost(CopyOut),
+        FromHost(CopyIn),
+        Download(Download),
+        Link(Link),
+        Checkpoint(Create),
+        CommandLine,
+    }
+
+    /// What would be done, or the exit code or HTTP status of a refusal and its text. None when the
+    /// parameters are no JSON at all.
+    pub fn decide(method: &str, params: &str) -> Option<Result<Passed, (i32, String)>> {
+        let params = RawValue::from_string(params.to_owned()).ok()?;
+        let reg = registration()?;
         let on = IntegrationPolicy { enabled: true, ..IntegrationPolicy::default() };
         let all = connectors::registry::CONNECTORS.iter();
         let integrations = all.map(|c| (c.service.to_owned(), on.clone())).collect();
         let policy = Policy { integrations, checkout: true, ..Policy::default() };
         let request = Request { reg: &reg, policy: &policy, method, params: Some(&params) };
-        match decided(&request) {
-            Ok(_) => Ok(()),
+        Some(match decided(&request) {
+            Ok(plan) => Ok(passed(plan)),
             Err(Refusal::Unknown) => Err((501, String::new())),
             Err(Refusal::Bad(text)) => Err((400, text)),
             Err(Refusal::Rule(envelope)) => Err((envelope.exit_code, envelope.stderr)),
+        })
+    }
+
+    fn passed(plan: Plan) -> Passed {
+        match plan {
+            Plan::Files(files::Plan::ToHost(copy)) => Passed::ToHost(copy),
+            Plan::Files(files::Plan::FromHost(copy)) => Passed::FromHost(copy),
+            Plan::Files(files::Plan::Download(download)) => Passed::Download(download),
+            Plan::Link(plan) => Passed::Link(plan.0),
+            Plan::Checkpoint(plan) => Passed::Checkpoint(plan.0),
+            Plan::Git(_) | Plan::Gh(_) | Plan::Integration(_) => Passed::CommandLine,
         }
     }
 

@@ -32,7 +32,7 @@ const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" }
 const DESKTOP: &[&str] = &["XDG_", "DESKTOP_SESSION", "KDE_", "GNOME_", "BROWSER", "GDK_", "MOZ_"];
 
 #[derive(Debug)]
-pub(crate) struct Plan(Link);
+pub(crate) struct Plan(pub(crate) Link);
 
 /// The one offer of a box that may be open.
 #[derive(Default)]
