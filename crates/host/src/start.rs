@@ -18,7 +18,7 @@ use approvals::{Broker, Limits};
 use protocol::boxes::BoxState;
 use protocol::control::{ControlError, HostStatus, Request};
 use relay::process::{ProcessError, Tool, base_env};
-use relay::{Deps, Rates, Relay, TokenHash};
+use relay::{Deps, Rates, Relay, TokenHash, Waits};
 use secrets::{Backend, Vault};
 use settings::Settings;
 use std::io;
@@ -167,6 +167,7 @@ async fn build(options: Options, store: Store) -> Result<Arc<Core>, StartError> 
             home: home.clone(),
             question_timeout: timeout,
             rates: rates(&settings.relay),
+            waits: Waits::default(),
         });
         let quiet = Quiet::new(settings.approvals.quiet);
         Core::new(Parts {
@@ -255,4 +256,17 @@ fn private_database(home: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     let mode = std::fs::Permissions::from_mode(0o600);
     std::fs::set_permissions(home::database(home), mode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn relay_19_52_what_is_set_by_default_is_what_the_parts_have_by_default() {
+        let set = Settings::default();
+        assert_eq!(set.approvals.timeout(), Limits::default().timeout);
+        let (ours, usual) = (rates(&set.relay), Rates::default());
+        assert_eq!((ours.calls, ours.events), (usual.calls, usual.events));
+    }
 }

@@ -225,6 +225,7 @@ impl Call {
     ) -> Result<Output, Stop> {
         let cwd = self.empty_dir()?;
         let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+        let limit = limit.within(self.shared.deps.waits.program);
         let _place = self.state.processes.acquire().await;
         let _place_in_all = self.shared.processes.acquire().await;
         Ok(tool.feed(&cwd, &args, stdin, env, limit).await?)
@@ -296,7 +297,20 @@ pub(crate) fn envelope(output: &Output) -> Envelope {
     }
 }
 
+/// “15m”, or “90s”.
 fn minutes(time: std::time::Duration) -> String {
     let seconds = time.as_secs();
     if seconds.is_multiple_of(60) { format!("{}m", seconds / 60) } else { format!("{seconds}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_told_in_whole_minutes_or_seconds() {
+        for (seconds, told) in [(15 * 60, "15m"), (60, "1m"), (90, "90s"), (1, "1s")] {
+            assert_eq!(minutes(std::time::Duration::from_secs(seconds)), told);
+        }
+    }
 }

@@ -254,6 +254,15 @@ pub(crate) fn rememberable(scopes: Scopes) -> Rememberable {
     Rememberable { exact: scope(scopes.exact), kind: scopes.kind.map(scope) }
 }
 
+/// A connector sets only variables of its own program's: any other could steer what else is run.
+pub(crate) fn own_variables(uses: &[SecretUse], program: &Program) -> Result<(), String> {
+    let own = |used: &&SecretUse| program.env_prefixes.iter().any(|p| used.env.starts_with(p));
+    match uses.iter().find(|used| !own(used)) {
+        Some(used) => Err(format!("{} may not set {} for its program", program.name, used.env)),
+        None => Ok(()),
+    }
+}
+
 /// Credentials for one call, gone with it.
 pub(crate) struct Loaded {
     pub values: Vec<secrets::Value>,
@@ -268,12 +277,9 @@ impl Loaded {
         uses: &[SecretUse],
         program: &Program,
     ) -> Result<Self, Stop> {
+        own_variables(uses, program).map_err(|why| Stop::fail(exit::BAD_ENVIRONMENT, why))?;
         let mut loaded = Self { values: Vec::new(), env: Vec::new() };
         for wanted in uses {
-            if !program.env_prefixes.iter().any(|prefix| wanted.env.starts_with(prefix)) {
-                let text = format!("{} may not set {} for its program", program.name, wanted.env);
-                return Err(Stop::fail(exit::BAD_ENVIRONMENT, text));
-            }
             if let Some(value) = get(call, wanted.id).await? {
                 loaded.env.push((wanted.env.into(), value.expose().into()));
                 loaded.values.push(value);
@@ -309,6 +315,10 @@ async fn get(call: &Call, id: &str) -> Result<Option<secrets::Value>, Stop> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing;
+    use connectors::connector::OpInfo;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
 
     #[test]
     fn the_trail_keeps_little_of_a_long_command_line() {
@@ -339,5 +349,83 @@ mod tests {
         ] {
             assert_eq!(split(bad), None, "{bad:?}");
         }
+    }
+
+    const SAMPLE: Program = Program {
+        name: "sample",
+        version_args: &["--version"],
+        auth_args: &["whoami"],
+        install_hint: "install it",
+        login_hint: "log in",
+        env_prefixes: &["SAMPLE_"],
+    };
+
+    const READ: Op = Op {
+        info: OpInfo { name: "read", write: false, usage: "", summary: "Reads." },
+        parse: |_| Ok(reading()),
+    };
+
+    /// Hands its credential over in this variable.
+    const fn sample(secrets: &'static [SecretUse]) -> Connector {
+        Connector {
+            service: "sample",
+            title: "Sample",
+            about: "",
+            on_by_default: false,
+            means: Means::Cli(SAMPLE),
+            secrets,
+            ops: &[READ],
+            own_ops: &[],
+        }
+    }
+
+    const fn in_variable(env: &'static str) -> SecretUse {
+        SecretUse { id: "sample.token", env, about: "" }
+    }
+
+    static GOOD: Connector = sample(&[in_variable("SAMPLE_TOKEN")]);
+    static PATH: Connector = sample(&[in_variable("SAMPLE_TOKEN"), in_variable("PATH")]);
+    static LATE: Connector = sample(&[in_variable("MY_SAMPLE_TOKEN")]);
+
+    fn reading() -> Prepared {
+        let action = Action::Run { args: vec!["read".into()], stdin: None };
+        Prepared { action, ask: None }
+    }
+
+    /// The program writes down its environment; what it wrote, and what the box is told.
+    async fn read(connector: &'static Connector) -> (Option<String>, Envelope) {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let bin = dir.path().join("bin");
+        std::fs::create_dir(&bin).unwrap();
+        let script = format!("#!/bin/sh\n/usr/bin/env >> {}\n", log.display());
+        std::fs::write(bin.join("sample"), script).unwrap();
+        let runs = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(bin.join("sample"), runs).unwrap();
+        let inherited = [("PATH", "/usr/bin:/bin"), ("SAMPLE_SPACE", "mine"), ("OTHER", "not")];
+        let inherited = inherited.map(|(key, value)| (key.into(), value.into())).to_vec();
+        let call = testing::call(dir.path(), "integration.sample.read", inherited);
+        let plan = Plan { connector, op: &connector.ops[0], prepared: reading() };
+        let done = execute(&call, plan).await;
+        (read_text(&log), done.unwrap_or_else(|Stop(envelope)| envelope))
+    }
+
+    fn read_text(file: &Path) -> Option<String> {
+        std::fs::read_to_string(file).ok()
+    }
+
+    #[tokio::test]
+    async fn relay_19_38_and_a34_a_connector_sets_only_variables_of_its_own() {
+        for (connector, variable) in [(&PATH, "PATH"), (&LATE, "MY_SAMPLE_TOKEN")] {
+            let (ran, envelope) = read(connector).await;
+            assert_eq!(ran, None, "something was run");
+            let text = format!("sample may not set {variable} for its program\n");
+            assert_eq!((envelope.exit_code, envelope.stderr), (78, text));
+        }
+        let (ran, envelope) = read(&GOOD).await;
+        assert_eq!(envelope.exit_code, 0, "{}", envelope.stderr);
+        let ran = ran.unwrap();
+        assert!(ran.contains("\nSAMPLE_TOKEN=stored-credential\n"), "{ran}");
+        assert!(ran.contains("\nSAMPLE_SPACE=mine\n") && !ran.contains("OTHER"), "{ran}");
     }
 }

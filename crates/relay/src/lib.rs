@@ -27,6 +27,8 @@ pub mod process;
 pub mod programs;
 mod registration;
 mod server;
+#[cfg(test)]
+mod testing;
 mod token;
 pub mod transfer;
 
@@ -36,7 +38,7 @@ pub use ports::{
 };
 pub use probe::Probe;
 pub use registration::{Registration, RemoteUrls, Worktree};
-pub use server::{Deps, Rates, Relay};
+pub use server::{Deps, Rates, Relay, Waits};
 pub use token::{Token, TokenHash};
 
 /// For throwing noise at decisions, with a box that has a repository on GitHub and everything

@@ -2,6 +2,7 @@
 //! environment and credentials.
 
 use crate::http;
+use crate::integration::own_variables;
 use crate::ports::Credentials;
 use crate::process::{Limit, Output, Tool};
 use crate::server::{Relay, Shared};
@@ -42,6 +43,9 @@ impl Relay {
 }
 
 async fn cli(shared: &Shared, connector: &Connector, program: &Program) -> Probe {
+    if let Err(why) = own_variables(connector.secrets, program) {
+        return Probe::Failed(why);
+    }
     let Ok(tool) = shared.tool(program.name) else { return Probe::Missing };
     let mut env = shared.env(program.env_prefixes);
     let version = match run(shared, &tool, program.version_args, &env).await {

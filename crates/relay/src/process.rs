@@ -63,6 +63,12 @@ impl Limit {
     pub const fn of(time: Duration) -> Self {
         Limit { idle: time, total: time, memory: None }
     }
+
+    /// The same, and never longer than this.
+    #[must_use]
+    pub fn within(self, most: Duration) -> Self {
+        Limit { idle: self.idle.min(most), total: self.total.min(most), ..self }
+    }
 }
 
 /// What a program left behind.

@@ -6,6 +6,7 @@
 //! seconds, so that somebody who has just logged in is not told otherwise.
 
 use crate::call::{Call, Stop};
+use crate::integration::own_variables;
 use crate::process::{Limit, Tool, trusted_dirs};
 use connectors::connector::{Connector, Program};
 use protocol::exit;
@@ -89,6 +90,8 @@ impl Call {
         program: &'static Program,
         env: &[(OsString, OsString)],
     ) -> Result<Tool, Stop> {
+        let foreign = |why| Stop::fail(exit::BAD_ENVIRONMENT, why);
+        own_variables(connector.secrets, program).map_err(foreign)?;
         let tool = self.tool(program.name).map_err(|_| {
             let text = format!("{} not installed on host ({})", program.name, program.install_hint);
             Stop::fail(exit::NO_PROGRAM, text)
@@ -142,5 +145,77 @@ impl Call {
             }
         };
         answer.map_err(|(code, text)| Stop::fail(code, text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    /// Folders with a program `gh` each, one of them a project's.
+    struct Folders(tempfile::TempDir);
+
+    impl Folders {
+        fn new() -> Self {
+            let folders = Self(tempfile::tempdir().unwrap());
+            for name in ["shop/bin", "usr"] {
+                std::fs::create_dir_all(folders.at(name)).unwrap();
+                let file = folders.at(name).join("gh");
+                std::fs::write(&file, "#!/bin/sh\n").unwrap();
+                std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            folders
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.0.path().canonicalize().unwrap().join(name)
+        }
+
+        fn path(&self, names: &[&str]) -> OsString {
+            std::env::join_paths(names.iter().map(|name| self.at(name))).unwrap()
+        }
+
+        /// Which `gh` is taken, with this search path and the project `shop`.
+        fn gh(&self, names: &[&str]) -> Option<PathBuf> {
+            find("gh", &self.path(names), &[self.at("shop")]).ok().map(|tool| tool.path)
+        }
+    }
+
+    #[test]
+    fn relay_a35_a_projects_folder_on_the_path_is_passed_over() {
+        let folders = Folders::new();
+        assert_eq!(folders.gh(&["shop/bin", "usr"]), Some(folders.at("usr/gh")));
+        assert_eq!(folders.gh(&["shop/bin"]), None);
+        // Another folder whose name only begins like the project's is no part of it.
+        std::fs::rename(folders.at("usr"), folders.at("shop-tools")).unwrap();
+        assert_eq!(folders.gh(&["shop-tools"]), Some(folders.at("shop-tools/gh")));
+    }
+
+    #[test]
+    fn relay_a35_no_link_leads_into_a_project() {
+        let folders = Folders::new();
+        symlink(folders.at("shop/bin"), folders.at("link")).unwrap();
+        assert_eq!(folders.gh(&["link", "usr"]), Some(folders.at("usr/gh")));
+        assert_eq!(folders.gh(&["usr/../shop/bin"]), None);
+        std::fs::create_dir(folders.at("links")).unwrap();
+        symlink(folders.at("shop/bin/gh"), folders.at("links/gh")).unwrap();
+        assert_eq!(folders.gh(&["links"]), None);
+    }
+
+    #[test]
+    fn relay_a35_what_a_program_starts_by_name_is_not_a_projects_either() {
+        let folders = Folders::new();
+        symlink(folders.at("shop/bin"), folders.at("link")).unwrap();
+        let path = folders.path(&["shop/bin", "usr", "link", "shop"]);
+        assert_eq!(outside(&path, &[folders.at("shop")]), folders.path(&["usr"]));
+    }
+
+    #[test]
+    fn a_relative_folder_is_not_searched() {
+        let folders = Folders::new();
+        let path = format!("bin:.::{}", folders.at("usr").display());
+        let found = find("gh", OsStr::new(&path), &[]).unwrap();
+        assert_eq!(found.path, folders.at("usr/gh"));
     }
 }

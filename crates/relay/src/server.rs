@@ -6,7 +6,7 @@ use crate::decide::{self, Plan, Refusal, decide};
 use crate::limits::Bucket;
 use crate::patient::{PATIENCE, Patient};
 use crate::ports::{BoxPort, Credentials, EventLog, Policies, Policy, Trail};
-use crate::process::{MAX_STREAM, ProcessError, Tool};
+use crate::process::{Limit, MAX_STREAM, ProcessError, Tool};
 use crate::programs::{self, Readiness};
 use crate::registration::{Registration, Worktree};
 use crate::token::{Token, TokenHash, bearer};
@@ -56,7 +56,6 @@ const MAX_STATUS: usize = 256 * 1024;
 const MAX_DEPTH: usize = 16;
 /// For answers under way when a box is closed.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What the relay is built from.
 pub struct Deps {
@@ -79,6 +78,7 @@ pub struct Deps {
     /// Only for the text a box reads when nobody answered.
     pub question_timeout: Duration,
     pub rates: Rates,
+    pub waits: Waits,
 }
 
 /// How often one box may knock: per minute, and at once.
@@ -94,6 +94,21 @@ pub struct Rates {
 impl Default for Rates {
     fn default() -> Self {
         Self { calls: (240, 60), events: (600, 60), failed_logins: (20, 20), refusals: (60, 120) }
+    }
+}
+
+/// How long others may keep the relay waiting.
+#[derive(Debug, Clone, Copy)]
+pub struct Waits {
+    /// For a request's head, and again for its body.
+    pub request: Duration,
+    /// For a host program, whatever its own limit allows.
+    pub program: Duration,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self { request: Duration::from_secs(30), program: Limit::NETWORK.total }
     }
 }
 
@@ -227,7 +242,7 @@ impl Relay {
         bridge::run(io, serve, closed).await
     }
 
-    fn state(&self, id: &BoxId) -> io::Result<Arc<BoxState>> {
+    pub(crate) fn state(&self, id: &BoxId) -> io::Result<Arc<BoxState>> {
         let state = self.shared.lock().get(id).cloned();
         state.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such box"))
     }
@@ -429,13 +444,14 @@ async fn serve<S>(
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let closed = state.closed.clone();
+    let wait = shared.deps.waits.request;
     let service = hyper::service::service_fn(move |request| {
         let (shared, state) = (shared.clone(), state.clone());
         async move { Ok::<_, Infallible>(answer(&shared, &state, request).await) }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(BODY_TIMEOUT)
+        .header_read_timeout(wait)
         .max_buf_size(MAX_HEADERS)
         .max_headers(64)
         .serve_connection(TokioIo::new(Patient::new(stream, PATIENCE)), service);
@@ -499,9 +515,14 @@ async fn routed(
     body: Incoming,
 ) -> Result<Reply, TurnedAway> {
     admit(state, &parts.headers)?;
+    let wait = shared.deps.waits.request;
     match (parts.uri.path(), &parts.method) {
-        ("/rpc", &Method::POST) => call(shared, state, &read(&parts.headers, body).await?).await,
-        ("/events", &Method::POST) => event(shared, state, &read(&parts.headers, body).await?),
+        ("/rpc", &Method::POST) => {
+            call(shared, state, &read(&parts.headers, body, wait).await?).await
+        }
+        ("/events", &Method::POST) => {
+            event(shared, state, &read(&parts.headers, body, wait).await?)
+        }
         ("/healthz", &Method::GET) => {
             Ok(json_reply(StatusCode::OK, &json!({ "ok": true, "proto": protocol::PROTO })))
         }
@@ -540,7 +561,7 @@ fn stranger(state: &BoxState, why: &'static str) -> TurnedAway {
     }
 }
 
-async fn read(headers: &HeaderMap, body: Incoming) -> Result<Bytes, TurnedAway> {
+async fn read(headers: &HeaderMap, body: Incoming, wait: Duration) -> Result<Bytes, TurnedAway> {
     let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     if kind.split(';').next().map(str::trim) != Some("application/json") {
         let why = "content type must be application/json";
@@ -552,11 +573,11 @@ async fn read(headers: &HeaderMap, body: Incoming) -> Result<Bytes, TurnedAway> 
     if announced.is_some_and(|n| n > MAX_BODY) {
         return Err(too_large());
     }
-    match tokio::time::timeout(BODY_TIMEOUT, Limited::new(body, MAX_BODY).collect()).await {
+    match tokio::time::timeout(wait, Limited::new(body, MAX_BODY).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(e)) if e.is::<http_body_util::LengthLimitError>() => Err(too_large()),
         Ok(Err(_)) => Err(TurnedAway(StatusCode::BAD_REQUEST, "incomplete body")),
-        Err(_) => Err(TurnedAway(StatusCode::REQUEST_TIMEOUT, "body not complete within 30 s")),
+        Err(_) => Err(TurnedAway(StatusCode::REQUEST_TIMEOUT, "the body took too long to come")),
     }
 }
 

@@ -20,14 +20,19 @@ over_both_carriers! {
         let world = World::new(carrier).await;
         let mut headers = world.headers();
         headers.pop();
-        let (status, body) = world.raw("POST /rpc", &headers, b"{}").await;
-        assert_eq!((status, body.as_str()), (401, r#"{"error":"missing bearer token"}"#));
+        let paths = ["POST /rpc", "POST /events", "GET /healthz"];
+        let event = br#"{"type":"agent-done"}"#;
+        for path in paths {
+            let (status, body) = world.raw(path, &headers, event).await;
+            assert_eq!((status, body.as_str()), (401, r#"{"error":"missing bearer token"}"#), "{path}");
+        }
         headers.push(("authorization".into(), format!("Bearer {}", "a".repeat(64))));
-        for path in ["POST /rpc", "POST /events", "GET /healthz"] {
-            let (status, body) = world.raw(path, &headers, b"{}").await;
+        for path in paths {
+            let (status, body) = world.raw(path, &headers, event).await;
             assert_eq!((status, body.as_str()), (401, r#"{"error":"unknown box token"}"#), "{path}");
         }
-        assert_eq!(world.kinds(), ["refused"; 4]);
+        assert_eq!(world.kinds(), ["refused"; 6]);
+        assert!(world.heard.events.lock().unwrap().is_empty());
     }
 
     async fn a_box_cannot_tell_what_only_the_host_tells(carrier) {
@@ -113,6 +118,8 @@ over_both_carriers! {
         let mut headers = world.headers();
         headers.extend((0..200).map(|n| (format!("x-{n}"), "y".into())));
         assert_eq!(world.raw("POST /rpc", &headers, b"{}").await.0, 431);
+        headers.extend((200..10_000).map(|n| (format!("x-{n}"), "y".into())));
+        assert_eq!(world.raw("POST /rpc", &headers, b"{}").await.0, 431);
     }
 
     async fn relay_19_05_an_unknown_method_is_noted(carrier) {
@@ -121,6 +128,10 @@ over_both_carriers! {
         assert_eq!((status, body.as_str()), (501, r#"{"error":"unknown method something.unhandled"}"#));
         let notes = world.notes.0.lock().unwrap();
         assert_eq!(*notes, [("refused".into(), "Refused: unknown method something.unhandled".into())]);
+        let events = world.heard.events.lock().unwrap();
+        let kept: Vec<_> =
+            events.iter().map(|e| (e.kind.as_str(), e.payload.as_ref().unwrap().get())).collect();
+        assert_eq!(kept, [("rpc-unknown", r#"{"method":"something.unhandled"}"#)]);
     }
 
     async fn relay_19_10_an_allowed_push_reaches_the_remote_and_only_its_branch(carrier) {

@@ -5,7 +5,8 @@
 
 mod support;
 
-use relay::Token;
+use protocol::BoxId;
+use relay::{Registration, Token};
 use serde_json::{Value, json};
 use support::{BRANCH, World, commit};
 
@@ -118,13 +119,42 @@ over_both_carriers! {
         assert!(world.broker.pending().is_empty());
     }
 
-    async fn relay_a33_another_boxs_token_opens_nothing(carrier) {
+    async fn relay_a33_a_token_opens_the_door_of_its_own_box_alone(carrier) {
         let world = World::new(carrier).await;
-        let mut headers = world.headers();
+        let id: BoxId = "b00000002".parse().unwrap();
         let other = Token::from_bytes([8; 32]);
-        headers.retain(|(key, _)| key != "authorization");
-        headers.push(("authorization".into(), format!("Bearer {}", other.as_str())));
-        let (status, body) = world.raw("POST /rpc", &headers, br#"{"method":"git.push"}"#).await;
-        assert_eq!((status, body.as_str()), (401, r#"{"error":"unknown box token"}"#));
+        let registration = Registration {
+            id: id.clone(),
+            name: "other".parse().unwrap(),
+            project: "shop".into(),
+            project_root: world.host.clone(),
+            workspace: world.host.clone(),
+            worktrees: Vec::new(),
+        };
+        world.relay.open(registration, other.hash());
+        let door = world.dir.path().join("other/relay.sock");
+        std::fs::create_dir(door.parent().unwrap()).unwrap();
+        world.door(carrier, id, &door).await;
+
+        let with = |token: &Token| {
+            let mut headers = world.headers();
+            headers.retain(|(key, _)| key != "authorization");
+            headers.push(("authorization".into(), format!("Bearer {}", token.as_str())));
+            headers
+        };
+        let event = br#"{"type":"agent-done"}"#;
+        for (door, own, foreign) in [(&world.socket, &world.token, &other), (&door, &other, &world.token)] {
+            for (path, body) in [("POST /rpc", &br#"{"method":"git.push"}"#[..]), ("POST /events", event)] {
+                let (status, body) = world.raw_at(door, path, &with(foreign), body).await;
+                assert_eq!((status, body.as_str()), (401, r#"{"error":"unknown box token"}"#), "{path}");
+            }
+            assert_eq!(world.raw_at(door, "POST /events", &with(own), event).await.0, 202);
+        }
+        assert!(world.broker.pending().is_empty() && world.kinds().is_empty());
+        assert_eq!(world.heard.events.lock().unwrap().len(), 2);
+        // A box that is gone leaves no token behind.
+        world.relay.close(&"b00000001".parse().unwrap());
+        assert_eq!(world.raw_at(&door, "GET /healthz", &with(&world.token), b"").await.0, 401);
+        assert_eq!(world.raw_at(&door, "GET /healthz", &with(&other), b"").await.0, 200);
     }
 }

@@ -118,7 +118,7 @@ over_both_carriers! {
         assert_eq!(world.kinds(), ["allowed-by-policy", "executed"]);
     }
 
-    async fn relay_19_11_refspecs_and_value_flags_spawn_nothing(carrier) {
+    async fn relay_19_11_and_a03_refspecs_and_value_flags_spawn_nothing(carrier) {
         let world = World::new(carrier).await;
         safe(&world);
         commit(&world.inside, "a.txt", "one");
@@ -698,7 +698,7 @@ over_both_carriers! {
 
 over_both_carriers! {
     /// Refs beside the branch, in a bundle of the box's own making, are not taken.
-    async fn relay_a03_a_bundle_brings_its_branch_and_nothing_else(carrier) {
+    async fn a_bundle_brings_its_branch_and_nothing_else(carrier) {
         let world = World::new(carrier).await;
         let reg = registration(&world, |_| {});
         let env = base_env(std::env::vars_os());

@@ -40,6 +40,23 @@ async fn relay_19_59_a_program_that_hangs_is_ended_with_its_children() {
     panic!("child {pid} is still alive");
 }
 
+/// On a clock that jumps ahead while nothing happens: the limit that is really in use.
+#[tokio::test(start_paused = true)]
+async fn relay_19_59_a_program_that_asks_a_service_has_two_minutes() {
+    let limit = Limit::SERVICE.within(crate::Waits::default().program);
+    let output = script("sleep 600", limit).await;
+    assert_eq!(output.code, 124);
+    assert_eq!(output.err(), format!("relay: {} timed out after 120000ms\n", shell()));
+    let filters = Limit::FILTERS.within(crate::Waits::default().program);
+    assert_eq!((filters.idle, filters.total), (limit.idle, limit.total));
+    assert_eq!(crate::Waits::default().request, Duration::from_secs(30));
+}
+
+/// `sh` is a link to whichever shell there is.
+fn shell() -> String {
+    sh().path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
 #[tokio::test]
 async fn relay_19_60_a_flood_is_cut_and_ended() {
     let output = script("yes | head -c 100000000; echo done", Limit::LOCAL).await;

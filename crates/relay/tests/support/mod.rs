@@ -17,7 +17,7 @@ use relay::process::base_env;
 use relay::{
     BoxPort, Checkpoints, Credentials, Deps, Entry, EventLog, IntegrationPolicy, NewCheckpoint,
     Policies, Policy, PortError, Rates, Registration, Relay, RemoteUrls, Token, Trail, TrailError,
-    Worktree,
+    Waits, Worktree,
 };
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -227,8 +227,9 @@ impl BoxPort for BoxRepo {
     fn ref_changed(&self, _: &BoxId) {}
 }
 
+/// The trail: kinds with their sentences, and the data of what was recorded.
 #[derive(Default)]
-pub struct Notes(pub Mutex<Vec<(String, String)>>);
+pub struct Notes(pub Mutex<Vec<(String, String)>>, pub Mutex<Vec<Value>>);
 
 /// What boxes told.
 #[derive(Default)]
@@ -277,6 +278,7 @@ impl Trail for Notes {
     fn record(&self, entry: Entry) -> BoxFuture<'_, Result<(), TrailError>> {
         Box::pin(async move {
             self.0.lock().unwrap().push((entry.kind.to_owned(), entry.summary));
+            self.1.lock().unwrap().push(entry.data);
             Ok(())
         })
     }
@@ -359,8 +361,11 @@ pub struct Setup {
     pub publish: Option<String>,
     pub limits: Limits,
     pub rates: Rates,
+    pub waits: Waits,
     /// Variables of the host beside its own.
     pub env: Vec<(String, String)>,
+    /// The person has the project's own `bin` in front of everything else on PATH.
+    pub project_on_path: bool,
 }
 
 impl Setup {
@@ -375,7 +380,9 @@ impl Setup {
             publish: None,
             limits,
             rates: Rates::default(),
+            waits: Waits::default(),
             env: Vec::new(),
+            project_on_path: false,
         }
     }
 }
@@ -419,11 +426,19 @@ impl World {
         settings.0.lock().unwrap().copy_max_bytes = 100 * 1024 * 1024;
         let broker = Broker::new(notes.clone(), setup.limits);
         let own = setup.env.iter().map(|(k, v)| (OsString::from(k), OsString::from(v)));
-        let inherited: Vec<_> = std::env::vars_os().chain(own).collect();
+        let mut inherited: Vec<_> = std::env::vars_os().chain(own).collect();
         let mut search_path = path("bin").into_os_string();
         search_path.push(":");
         let given = setup.env.iter().find(|(key, _)| key == "PATH").map(|(_, v)| OsString::from(v));
         search_path.push(given.or_else(|| std::env::var_os("PATH")).unwrap());
+        if setup.project_on_path {
+            let mut all = host.join("bin").into_os_string();
+            all.push(":");
+            all.push(&search_path);
+            search_path = all;
+            inherited.retain(|(key, _)| key != "PATH");
+            inherited.push(("PATH".into(), search_path.clone()));
+        }
         let relay = Arc::new(Relay::new(Deps {
             broker: broker.clone(),
             port: Arc::new(BoxRepo {
@@ -443,6 +458,7 @@ impl World {
             scratch: path("scratch"),
             question_timeout: setup.limits.timeout,
             rates: setup.rates,
+            waits: setup.waits,
         }));
         let url = setup.remote_url.unwrap_or_else(|| remote.to_str().unwrap().to_owned());
         let worktree = Worktree {
@@ -491,15 +507,19 @@ impl World {
 
     /// Makes the socket that the box's clients use.
     pub async fn connect(&self, carrier: Carrier) {
-        let id: BoxId = "b00000001".parse().unwrap();
+        self.door(carrier, "b00000001".parse().unwrap(), &self.socket).await;
+    }
+
+    /// Makes the socket of one box; it is called `relay.sock`.
+    pub async fn door(&self, carrier: Carrier, id: BoxId, socket: &Path) {
         match carrier {
-            Carrier::Socket => self.relay.listen(&id, self.socket.parent().unwrap()).unwrap(),
+            Carrier::Socket => self.relay.listen(&id, socket.parent().unwrap()).unwrap(),
             Carrier::Bridge => {
-                let io = bridge(&self.socket);
+                let io = bridge(socket);
                 let relay = self.relay.clone();
                 tokio::spawn(async move { relay.attach(&id, io).await });
                 for _ in 0..500 {
-                    if UnixStream::connect(&self.socket).await.is_ok() {
+                    if UnixStream::connect(socket).await.is_ok() {
                         return;
                     }
                     tokio::time::sleep(Duration::from_millis(10)).await;
@@ -544,15 +564,26 @@ impl World {
         headers: &[(String, String)],
         body: &[u8],
     ) -> (u16, String) {
-        let mut stream = UnixStream::connect(&self.socket).await.unwrap();
+        self.raw_at(&self.socket, head, headers, body).await
+    }
+
+    /// The same at another box's door.
+    pub async fn raw_at(
+        &self,
+        socket: &Path,
+        head: &str,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) -> (u16, String) {
+        let mut stream = UnixStream::connect(socket).await.unwrap();
         let mut text =
             format!("{head} HTTP/1.1\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
         for (key, value) in headers {
             text.push_str(&format!("{key}: {value}\r\n"));
         }
         text.push_str("\r\n");
-        stream.write_all(text.as_bytes()).await.unwrap();
-        // The relay may refuse from the headers alone and hang up on the body.
+        // The relay may refuse before it has read everything, and hang up on the rest.
+        let _ = stream.write_all(text.as_bytes()).await;
         let _ = stream.write_all(body).await;
         let mut reply = Vec::new();
         let _ = stream.read_to_end(&mut reply).await;
@@ -597,6 +628,17 @@ impl World {
         panic!("no question came");
     }
 
+    /// Waits until something is so.
+    pub async fn until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
+        for _ in 0..1500 {
+            if is_so() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("it did not come to that: {what}");
+    }
+
     pub fn at_remote(&self, branch: &str) -> Option<String> {
         let output = Command::new("git")
             .current_dir(&self.remote)
@@ -638,4 +680,10 @@ fn bridge(
     // Ends with its input, when the relay lets go of the other end.
     tokio::spawn(async move { child.wait().await });
     tokio::io::join(from, to)
+}
+
+/// A process is there and has not ended.
+pub fn is_alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    stat.is_ok_and(|text| !text.contains(") Z "))
 }
