@@ -108,6 +108,52 @@ over_both_carriers! {
         }
     }
 
+    async fn relay_19_09_of_two_repositories_the_right_one_is_chosen(carrier) {
+        let world = World::new(carrier).await;
+        let (app, at_app) = (world.dir.path().join("app"), world.dir.path().join("app.git"));
+        std::fs::create_dir(&app).unwrap();
+        git(&app, &["init", "-q", "-b", "main"]);
+        let of_app = commit(&app, "APP", "another history");
+        git(world.dir.path(), &["clone", "-q", "--bare", "app", "app.git"]);
+        let of_root = git(&world.host, &["rev-parse", "main"]);
+        let mut both = registration(&world, |_| {});
+        let url = at_app.to_str().unwrap().to_owned();
+        both.worktrees.push(Worktree {
+            container_path: "/workspace/app".into(),
+            base: None,
+            host_repo: app.clone(),
+            host_objects: app.join(".git/objects"),
+            remotes: [("origin".parse().unwrap(), RemoteUrls { fetch: url.clone(), push: url })].into(),
+            transfer: world.dir.path().join("repos/app.git"),
+            ..both.worktrees[0].clone()
+        });
+        world.relay.open(both, world.token.hash());
+        let _ = std::fs::remove_file(&world.socket);
+        world.connect(carrier).await;
+        for (path, chosen) in [
+            ("/workspace/app/x", &of_app),
+            ("/workspace/application", &of_root),
+            ("/workspace/app", &of_app),
+            ("/home/vscode", &of_root),
+            ("/workspace//app/.", &of_app),
+            ("/workspace", &of_root),
+        ] {
+            git(&world.inside, &["update-ref", "-d", "refs/remotes/origin/main"]);
+            let envelope = world.call("git.fetch", json!({ "path": path })).await;
+            assert_eq!(envelope.exit_code, 0, "{path}: {}", envelope.stderr);
+            assert_eq!(at(&world.inside, "refs/remotes/origin/main").as_ref(), Some(chosen), "{path}");
+        }
+        for path in ["/workspace/app/../..", "/workspace/app/../app"] {
+            assert_eq!(world.call("git.fetch", json!({ "path": path })).await.exit_code, 64, "{path}");
+        }
+        // A question names the repository that was chosen, not the box's word for it.
+        commit(&world.inside, "a.txt", "one");
+        for (path, remote) in [("/workspace/app/x", &at_app), ("/workspace/application", &world.remote)] {
+            let (_, question) = world.answered("git.push", json!({ "path": path }), Verdict::Deny).await;
+            assert_eq!(question.target, remote.to_str().unwrap(), "{path}");
+        }
+    }
+
     async fn relay_19_10_in_safe_mode_the_own_branch_needs_no_question(carrier) {
         let world = World::new(carrier).await;
         safe(&world);

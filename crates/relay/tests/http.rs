@@ -507,6 +507,35 @@ over_both_carriers! {
         assert!(!seen.contains(TOKEN));
     }
 
+    async fn relay_19_37_a_clickup_write_is_one_request_after_a_yes(carrier) {
+        let service = Service::plain(Reply::json("200 OK", r#"{"id":"abc"}"#)).await;
+        let world = world(carrier, &service).await;
+        world.enable("clickup");
+        world.policy(|policy| {
+            policy.integrations.get_mut("clickup").unwrap().base_url = Some(service.base.clone());
+        });
+        world.store("clickup.token", "pk_123456_ABCDEF");
+        let task = || args(&["--list", "12", "--name", "Fix login", "--priority", "high"]);
+        let (denied, _) =
+            world.answered("integration.clickup.task.create", task(), Verdict::Deny).await;
+        assert_eq!((denied.exit_code, denied.stderr.as_str()), (10, "denied by user\n"));
+        assert_eq!(service.seen(), [""; 0]);
+
+        let (done, question) =
+            world.answered("integration.clickup.task.create", task(), Verdict::AllowOnce).await;
+        assert_eq!((done.exit_code, done.stdout.as_str()), (0, "{\"id\":\"abc\"}\n"), "{}", done.stderr);
+        assert_eq!(question.argv[..2], ["POST".to_owned(), format!("{}/list/12/task", service.base)]);
+        assert!(!serde_json::to_string(&question).unwrap().contains("pk_123456"));
+        let seen = service.seen();
+        assert_eq!(seen.len(), 1);
+        assert!(seen[0].starts_with("POST /1/list/12/task HTTP/1.1\r\n"), "{}", seen[0]);
+        assert!(seen[0].contains("\r\nauthorization: pk_123456_ABCDEF\r\n"), "{}", seen[0]);
+        let (_, body) = seen[0].split_once("\r\n\r\n").unwrap();
+        let body: Value = serde_json::from_str(body).unwrap();
+        assert_eq!((&body["name"], &body["priority"]), (&json!("Fix login"), &json!(2)));
+        assert_eq!(world.kinds(), ["asked", "answered", "asked", "answered", "executed"]);
+    }
+
     async fn the_check_up_tries_the_credentials(carrier) {
         let trello = registry::find("trello").unwrap();
         for (reply, probe) in [

@@ -151,6 +151,37 @@ over_both_carriers! {
         assert_eq!(calls(&world, "linear").len(), 5, "calls of those who left were made");
     }
 
+    async fn relay_19_37_a_notion_page_is_made_after_a_yes_and_not_before(carrier) {
+        let world = World::new(carrier).await;
+        world.enable("notion");
+        world.store("notion.token", "ntn_0123456789abcdef0123");
+        recorder(&world, "ntn", "cat > \"$(dirname \"$0\")/../body\"; echo '{\"id\":1}'");
+        let parent = "page:0123456789abcdef0123456789abcdef";
+        let page = || args(&["--parent", parent, "--title", "Plan", "--content", "one\ntwo"]);
+        let (denied, question) =
+            world.answered("integration.notion.page.create", page(), Verdict::Deny).await;
+        assert_eq!((denied.exit_code, denied.stderr.as_str()), (10, "denied by user\n"));
+        assert!(calls(&world, "ntn").is_empty() && !world.dir.path().join("body").exists());
+        let shown = serde_json::to_string(&question).unwrap();
+        assert!(shown.contains("Plan") && shown.contains("page 01234567-89ab-cdef-0123-456789abcdef"), "{shown}");
+        assert!(!shown.contains("ntn_0123456789"), "{shown}");
+        assert_eq!(world.kinds(), ["asked", "answered"]);
+
+        let (envelope, again) =
+            world.answered("integration.notion.page.create", page(), Verdict::AllowOnce).await;
+        assert_eq!((envelope.exit_code, envelope.stdout.as_str()), (0, "{\"id\":1}\n"), "{}", envelope.stderr);
+        let made = calls(&world, "ntn");
+        assert_eq!(made.len(), 1);
+        // What was shown is what ran.
+        assert_eq!(again.argv[1..], made[0]);
+        assert_eq!(made[0][0], "api");
+        assert!(made[0].windows(2).any(|w| w == ["-X", "POST"]) && made[0].contains(&"v1/pages".into()), "{made:?}");
+        let body = std::fs::read_to_string(world.dir.path().join("body")).unwrap();
+        let body: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(body["parent"]["type"], "page_id");
+        assert_eq!(world.kinds().last().unwrap(), "executed");
+    }
+
     async fn integrations_can_be_told_not_to_ask_and_that_is_written_down(carrier) {
         let world = World::new(carrier).await;
         world.enable("linear");
@@ -235,6 +266,39 @@ over_both_carriers! {
         std::os::unix::fs::symlink(&planted, world.dir.path().join("bin/linear")).unwrap();
         assert_eq!(world.call("integration.linear.team.list", args(&[])).await.exit_code, 127);
         assert!(!world.host.join("linear.ran").exists());
+    }
+
+    async fn relay_a35_the_projects_own_folder_on_the_path_is_passed_over(carrier) {
+        let setup = Setup {
+            project_on_path: true,
+            // Git looks for an ssh by itself.
+            remote_url: Some("ssh://git@git.example.org/shop.git".into()),
+            ..Setup::new(carrier)
+        };
+        let world = World::with(setup).await;
+        world.enable("linear");
+        world.enable("notion");
+        let bin = world.host.join("bin");
+        std::fs::create_dir(&bin).unwrap();
+        for name in ["linear", "ntn", "git", "gh", "ssh"] {
+            let fake = bin.join(name);
+            std::fs::write(&fake, "#!/bin/sh\ntouch \"$0.ran\"\n").unwrap();
+            std::fs::set_permissions(&fake, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        // There is no other `linear`, and another `ntn`.
+        assert_eq!(world.call("integration.linear.team.list", args(&[])).await.exit_code, 127);
+        recorder(&world, "ntn", "echo \"$PATH\"");
+        let envelope = world.call("integration.notion.api", args(&["v1/users/me"])).await;
+        assert_eq!(envelope.exit_code, 0, "{}", envelope.stderr);
+        assert!(envelope.stdout.contains("/bin"), "{}", envelope.stdout);
+        assert!(!envelope.stdout.contains(bin.to_str().unwrap()), "{}", envelope.stdout);
+        world.program("ssh", "#!/bin/sh\necho the real ssh >&2; exit 1\n");
+        let envelope = world.call("git.fetch", json!({})).await;
+        assert_ne!(envelope.exit_code, 0);
+        assert!(envelope.stderr.contains("the real ssh"), "{}", envelope.stderr);
+        assert_ne!(world.relay.program("gh"), Some(bin.join("gh")));
+        let left: Vec<_> = std::fs::read_dir(&bin).unwrap().flatten().map(|e| e.file_name()).collect();
+        assert_eq!(left.len(), 5, "{left:?}");
     }
 
     async fn a_keychain_that_cannot_be_read_is_said_and_nothing_runs(carrier) {

@@ -25,6 +25,14 @@ fn comment(text: &str) -> serde_json::Value {
 }
 
 const COMMENT: &str = "integration.linear.issue.comment";
+const TOO_MANY: &str = "too many approval requests from this box; wait and retry\n";
+
+/// So much time goes by at once, for everybody.
+async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
 
 over_both_carriers! {
     async fn relay_19_48_the_first_answer_counts(carrier) {
@@ -90,6 +98,65 @@ over_both_carriers! {
         let envelope = world.call(COMMENT, comment("hi")).await;
         assert_eq!((envelope.exit_code, envelope.stderr.as_str()), (10, "no answer within 1s — denied\n"));
         assert!(!log.exists());
+    }
+
+    async fn relay_19_52_by_default_a_question_waits_for_fifteen_minutes(carrier) {
+        let limits = Limits { grace: Duration::ZERO, ..Limits::default() };
+        let world = World::with(Setup { limits, ..Setup::new(carrier) }).await;
+        let log = linear(&world);
+        let later = async {
+            let q = world.question().await;
+            pass(Duration::from_secs(15 * 60 - 5)).await;
+            // Still open, and the box's call still waits.
+            let open: Vec<_> = world.broker.pending().into_iter().map(|q| q.id).collect();
+            assert_eq!(open, [q.id]);
+            pass(Duration::from_secs(5)).await;
+        };
+        let (envelope, ()) = tokio::join!(world.call(COMMENT, comment("hi")), later);
+        let text = "no answer within 15m — denied\n";
+        assert_eq!((envelope.exit_code, envelope.stderr.as_str()), (10, text));
+        assert!(!log.exists());
+    }
+
+    async fn relay_a22_after_three_denials_a_method_is_not_heard_for_a_while(carrier) {
+        let world = World::new(carrier).await;
+        let log = linear(&world);
+        for n in 0..3 {
+            let (envelope, _) = world.answered(COMMENT, comment(&n.to_string()), Verdict::Deny).await;
+            assert_eq!(envelope.stderr, "denied by user\n");
+        }
+        let asked = || world.kinds().iter().filter(|kind| *kind == "asked").count();
+        let envelope = world.call(COMMENT, comment("again")).await;
+        assert_eq!((envelope.exit_code, envelope.stderr.as_str()), (10, TOO_MANY));
+        assert_eq!((asked(), world.kinds().last().unwrap().as_str()), (3, "not-asked"));
+        // Another method is not meant.
+        commit(&world.inside, "a", "one");
+        let (envelope, _) = world.answered("git.push", json!({}), Verdict::AllowOnce).await;
+        assert_eq!(envelope.exit_code, 0, "{}", envelope.stderr);
+        assert!(!log.exists());
+        pass(Duration::from_secs(5 * 60)).await;
+        let (envelope, _) = world.answered(COMMENT, comment("later"), Verdict::AllowOnce).await;
+        assert_eq!(envelope.exit_code, 0, "{}", envelope.stderr);
+    }
+
+    async fn relay_a22_a_box_raises_twenty_questions_in_ten_minutes(carrier) {
+        let world = World::new(carrier).await;
+        let log = linear(&world);
+        for n in 0..20 {
+            let (envelope, _) =
+                world.answered(COMMENT, comment(&n.to_string()), Verdict::AllowOnce).await;
+            assert_eq!(envelope.exit_code, 0, "{}", envelope.stderr);
+        }
+        commit(&world.inside, "a", "one");
+        for (method, params) in [(COMMENT, comment("more")), ("git.push", json!({}))] {
+            let envelope = world.call(method, params).await;
+            assert_eq!((envelope.exit_code, envelope.stderr.as_str()), (10, TOO_MANY), "{method}");
+        }
+        assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 20);
+        assert_eq!(world.at_remote(BRANCH), None);
+        pass(Duration::from_secs(10 * 60)).await;
+        let (envelope, _) = world.answered("git.push", json!({}), Verdict::AllowOnce).await;
+        assert_eq!(envelope.exit_code, 0, "{}", envelope.stderr);
     }
 
     async fn relay_19_53_a_sixth_question_is_too_many_and_equal_ones_are_one(carrier) {
