@@ -14,20 +14,20 @@ use std::time::{Duration, Instant};
 const CANARY: &str = "ntn_canary0123456789abcdefghij";
 
 /// A service on the loopback that answers everything with the same JSON and keeps what it was asked.
-struct Service {
-    url: String,
+pub struct Service {
+    pub url: String,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 #[derive(Debug, Clone)]
-struct Asked {
-    line: String,
-    headers: String,
-    body: String,
+pub struct Asked {
+    pub line: String,
+    pub headers: String,
+    pub body: String,
 }
 
 impl Service {
-    fn start(reply: &'static str) -> Self {
+    pub fn start(reply: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -42,7 +42,7 @@ impl Service {
         Self { url, asked }
     }
 
-    fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -71,20 +71,6 @@ fn serve(mut stream: TcpStream, reply: &str) -> Option<Asked> {
     })
 }
 
-/// Stores a credential the way people do: by a pipe.
-fn store(world: &World, id: &str, value: &str) {
-    let mut command = world.agentbox_command(&["secrets", "set", id]);
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child.stdin.take().unwrap().write_all(format!("{value}\n").as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-}
-
 #[track_caller]
 fn approved(world: &World, name: &str, script: &str) -> (Value, Ended) {
     let (question, ended) = world.answered(name, script, "approve");
@@ -104,7 +90,7 @@ fn a_box_writes_to_notion_with_a_token_it_never_sees() {
     let refused = world.in_box("docs-bot", "ntn api v1/users/me");
     assert_eq!(refused.status.code(), Some(65), "{}", String::from_utf8_lossy(&refused.stderr));
     world.ok(&["integrations", "enable", "notion"]);
-    store(&world, "notion.token", CANARY);
+    world.store("notion.token", CANARY);
     let listed = world.json(&["secrets"]);
     assert!(!listed.to_string().contains(CANARY));
 
@@ -178,8 +164,8 @@ fn trello_is_called_directly_and_each_write_asks() {
     assert!(String::from_utf8_lossy(&elsewhere.stderr).contains("GitHub"));
     let missing = world.in_box("fix-login", "trello board list");
     assert_eq!(missing.status.code(), Some(4), "{}", String::from_utf8_lossy(&missing.stderr));
-    store(&world, "trello.key", "0123456789abcdef0123456789abcdef");
-    store(&world, "trello.token", CANARY);
+    world.store("trello.key", "0123456789abcdef0123456789abcdef");
+    world.store("trello.token", CANARY);
     world.box_ok("fix-login", "trello board list");
     let script = "trello card create --list 5abbe4b7ddc1b351ef961414 --name 'Fix login'";
     let before = trello.asked().len();
@@ -203,7 +189,7 @@ fn a_keyring_that_is_locked_dead_or_stuck_never_hangs_anybody() {
     world.configure("integrations: {notion: {enabled: true}}\n");
     world.start_desktop();
     world.create("docs-bot");
-    store(&world, "notion.token", CANARY);
+    world.store("notion.token", CANARY);
     world.box_ok("docs-bot", "ntn api v1/users/me");
 
     let bus = world.session().bus();

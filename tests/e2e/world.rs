@@ -64,6 +64,15 @@ impl World {
         world
     }
 
+    /// A computer without a screen whose boxes reach it by this channel, with more settings. Questions
+    /// wait there for `agentbox approve`.
+    pub fn over(channel: &str, more: &str) -> Self {
+        let mut world = Self::bare();
+        world.configure(&settings(channel, more));
+        world.start_serve();
+        world
+    }
+
     /// A computer without a screen where nothing runs yet.
     pub fn bare() -> Self {
         let own = tempfile::Builder::new().prefix("abx.").tempdir_in("/tmp").unwrap();
@@ -353,6 +362,18 @@ impl World {
         })
     }
 
+    /// Stores a credential the way people do: by a pipe.
+    #[track_caller]
+    pub fn store(&self, id: &str, value: &str) {
+        use std::io::Write;
+        let mut command = self.agentbox_command(&["secrets", "set", id]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(format!("{value}\n").as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+
     pub fn audit_kinds(&self, name: &str) -> Vec<String> {
         let records = self.json(&["audit", name]);
         let records = records["records"].as_array().unwrap().iter();
@@ -399,6 +420,37 @@ impl Drop for World {
         remove_boxes(&self.project());
     }
 }
+
+/// Settings of a host whose boxes use this channel and whose questions wait for an answer.
+pub fn settings(channel: &str, more: &str) -> String {
+    format!("engine: {{channel: {channel}}}\napprovals: {{whenNobodyWatches: wait}}\n{more}")
+}
+
+/// Tests that are run with boxes of each kind: sockets that are mounted, and the engine's exec stream.
+macro_rules! over_both_channels {
+    ($($(#[$meta:meta])* fn $name:ident($channel:ident) $body:block)*) => {
+        $(
+            mod $name {
+                #[allow(unused_imports)]
+                use super::*;
+
+                $(#[$meta])*
+                fn over($channel: &str) $body
+
+                #[test]
+                fn socket() {
+                    over("socket");
+                }
+
+                #[test]
+                fn exec() {
+                    over("exec");
+                }
+            }
+        )*
+    };
+}
+pub(crate) use over_both_channels;
 
 /// A command that goes on while the test does other things.
 pub struct Running(Child);
