@@ -6,15 +6,19 @@
 
 use nix::dir::Dir;
 use nix::errno::Errno;
+#[cfg(target_os = "linux")]
+use nix::fcntl::AT_FDCWD;
 use nix::fcntl::{AtFlags, OFlag, open, openat, readlinkat, renameat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
-use nix::unistd::{UnlinkatFlags, symlinkat, unlinkat};
+use nix::unistd::{UnlinkatFlags, linkat, symlinkat, unlinkat};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 /// A handle that leads somewhere and need not be readable: there are folders one may pass only.
 #[cfg(target_os = "linux")]
@@ -99,12 +103,52 @@ impl Folder {
         Ok(file)
     }
 
-    /// A file that was not there; the person's own mask decides who may read it.
-    pub fn create(&self, name: &Path, runs: bool) -> io::Result<File> {
+    fn create(&self, name: &Path, runs: bool) -> io::Result<File> {
         let flags =
             OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let mode = Mode::from_bits_truncate(if runs { 0o777 } else { 0o666 });
-        Ok(openat(&self.0, name, flags, mode)?.into())
+        Ok(openat(&self.0, name, flags, mode(runs))?.into())
+    }
+
+    /// A file that was not there, with its content. Under its name it is whole or not at all, also
+    /// when this process is killed meanwhile.
+    pub fn make_file(
+        &self,
+        name: &Path,
+        runs: bool,
+        fill: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        if let Some(mut file) = self.nameless(runs)? {
+            fill(&mut file)?;
+            let file = format!("/proc/self/fd/{}", file.as_raw_fd());
+            let follow = AtFlags::AT_SYMLINK_FOLLOW;
+            return Ok(linkat(AT_FDCWD, file.as_str(), &self.0, name, follow)?);
+        }
+        let fresh = fresh_name()?;
+        let mut file = self.create(&fresh, runs)?;
+        let made = fill(&mut file).and_then(|()| {
+            match linkat(&self.0, &fresh, &self.0, name, AtFlags::empty()) {
+                Ok(()) => self.remove(&fresh),
+                // A disk without hard links. Then the name is looked at, and taken a moment later.
+                Err(Errno::EPERM | Errno::EOPNOTSUPP) if self.look(name)?.is_none() => {
+                    self.rename(&fresh, name)
+                }
+                Err(Errno::EPERM | Errno::EOPNOTSUPP) => Err(Errno::EEXIST.into()),
+                Err(e) => Err(e.into()),
+            }
+        });
+        made.inspect_err(|_| drop(self.remove(&fresh)))
+    }
+
+    /// A file that has no name yet and is gone with this process; none where a disk has no such.
+    #[cfg(target_os = "linux")]
+    fn nameless(&self, runs: bool) -> io::Result<Option<File>> {
+        let flags = OFlag::O_WRONLY | OFlag::O_TMPFILE | OFlag::O_CLOEXEC;
+        match openat(&self.0, ".", flags, mode(runs)) {
+            Ok(file) => Ok(Some(file.into())),
+            Err(Errno::EOPNOTSUPP | Errno::EISDIR | Errno::EINVAL) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
     }
 
     /// A link that was not there.
@@ -142,6 +186,18 @@ impl Folder {
         names.sort();
         Ok(names)
     }
+}
+
+/// The person's own mask decides who may read it.
+fn mode(runs: bool) -> Mode {
+    Mode::from_bits_truncate(if runs { 0o777 } else { 0o666 })
+}
+
+/// A name nothing has, for what takes another's place in a moment.
+pub(super) fn fresh_name() -> io::Result<PathBuf> {
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(PathBuf::from(format!(".agentbox-{:08x}", u32::from_be_bytes(bytes))))
 }
 
 impl Seen {
@@ -199,6 +255,34 @@ mod tests {
         assert!(sub.create(Path::new("alias"), false).is_err());
         assert_eq!(sub.look(Path::new("alias")).unwrap().unwrap().kind, Kind::Link);
         assert_eq!(sub.names(10).unwrap(), ["alias", "file"]);
+    }
+
+    #[test]
+    fn a_file_is_whole_or_not_there() {
+        use std::io::Write;
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path().canonicalize().unwrap();
+        let folder = Folder::at(&dir).unwrap();
+        let make = |name: &str, fails: bool| {
+            folder.make_file(Path::new(name), true, |file| {
+                file.write_all(b"half")?;
+                assert_eq!(folder.look(Path::new(name))?, None);
+                if fails { Err(io::Error::other("full")) } else { file.write_all(b" and half") }
+            })
+        };
+        assert_eq!(make("f", true).unwrap_err().to_string(), "full");
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0);
+        make("f", false).unwrap();
+        assert_eq!(std::fs::read_to_string(dir.join("f")).unwrap(), "half and half");
+        assert!(folder.look(Path::new("f")).unwrap().unwrap().runs);
+        // Nothing takes the place of what has come meanwhile.
+        std::fs::write(dir.join("theirs"), "theirs").unwrap();
+        let late = folder.make_file(Path::new("theirs"), false, |file| file.write_all(b"ours"));
+        assert_eq!(late.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(std::fs::read_to_string(dir.join("theirs")).unwrap(), "theirs");
+        symlink("nowhere", dir.join("link")).unwrap();
+        assert!(folder.make_file(Path::new("link"), false, |_| Ok(())).is_err());
+        assert_eq!(folder.names(10).unwrap(), ["f", "link", "theirs"]);
     }
 
     #[test]

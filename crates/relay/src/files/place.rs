@@ -5,7 +5,7 @@
 //! the copy: what a person allowed is not what would happen.
 
 use super::archive::{Entry, Staged, What};
-use super::folder::{Folder, Kind, Seen, is_detour};
+use super::folder::{Folder, Kind, Seen, fresh_name, is_detour};
 use crate::call::Stop;
 use connectors::files::shown;
 use protocol::exit;
@@ -281,7 +281,7 @@ fn write_one(staged: &Staged, target: &Target) -> io::Result<()> {
         return fill(staged, &folder, name, &target.entry.what);
     }
     // A reader sees the old file or the new one, never half of one.
-    let fresh = PathBuf::from(format!(".agentbox-{:08x}", random()?));
+    let fresh = fresh_name()?;
     let replace = || {
         fill(staged, &folder, &fresh, &target.entry.what)?;
         if folder.look(name)? != target.before {
@@ -292,15 +292,13 @@ fn write_one(staged: &Staged, target: &Target) -> io::Result<()> {
     replace().inspect_err(|_| drop(folder.remove(&fresh)))
 }
 
-/// What was not there is made, and is no longer there when it cannot be made whole.
+/// What was not there is made, whole or not at all.
 fn fill(staged: &Staged, folder: &Folder, name: &Path, what: &What) -> io::Result<()> {
     match what {
         What::Folder => Ok(()),
         What::Link { target } => folder.link(name, target),
         What::File { at, size, runs } => {
-            let mut file = folder.create(name, *runs)?;
-            let copied = copy(staged.content(*at, *size), &mut file);
-            copied.inspect_err(|_| drop(folder.remove(name)))
+            folder.make_file(name, *runs, |file| copy(staged.content(*at, *size), file))
         }
     }
 }
@@ -317,12 +315,6 @@ fn make(path: &Path) -> io::Result<Folder> {
         folder = folder.enter_or_make(Path::new(part.as_os_str()))?;
     }
     Ok(folder)
-}
-
-fn random() -> io::Result<u32> {
-    let mut bytes = [0; 4];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(u32::from_be_bytes(bytes))
 }
 
 /// Looks at many paths, most of which lie in the same folder as the one before.
