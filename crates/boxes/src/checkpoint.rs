@@ -20,10 +20,10 @@ const OF_THE_BOX: [&str; 4] =
     ["AGENTBOX_BOX_ID", "AGENTBOX_BOX_NAME", protocol::ctl::ENV_UID, protocol::ctl::ENV_GID];
 
 impl Boxes {
-    /// Captures the box; the image's name. The caller has checked the checkpoint's name: letters,
-    /// digits, `.`, `_` and `-`.
-    pub async fn commit(&self, record: &Record, name: &str) -> Result<String, Error> {
-        let tag = tag(record, name, SystemTime::now());
+    /// Captures the box as an image with the name [`checkpoint_image`] gave. The caller has checked
+    /// the checkpoint's name: letters, digits, `.`, `_` and `-`.
+    pub async fn commit(&self, record: &Record, name: &str, image: &str) -> Result<(), Error> {
+        let tag = image.rsplit(':').next().unwrap_or(image);
         let label = |key: &str, value: &str| format!("LABEL {key}=\"{value}\"");
         let forget = OF_THE_BOX.iter().map(|name| format!("ENV {name}=\"\""));
         let changes: Vec<String> = [
@@ -37,15 +37,16 @@ impl Boxes {
         let options = CommitContainerOptionsBuilder::default()
             .container(&record.container)
             .repo(REPOSITORY)
-            .tag(&tag)
+            .tag(tag)
             .pause(true)
             .changes(&changes.join("\n"))
             .build();
+        let gate = self.gates.of(&record.container);
+        let _frozen = gate.freeze(&self.engine).await?;
         let docker = self.engine.patient(COMMIT);
         let request = docker.commit_container(options, ContainerConfig::default());
         let done = self.engine.ask("capture the box", COMMIT, request).await;
-        done.map_err(|e| if e.status() == Some(404) { Error::NoContainer } else { e })?;
-        Ok(format!("{REPOSITORY}:{tag}"))
+        done.map(drop).map_err(|e| if e.status() == Some(404) { Error::NoContainer } else { e })
     }
 
     /// Removes a checkpoint of ours; false when there is none of that name.
@@ -62,6 +63,12 @@ impl Boxes {
             done => done.map(|_| true),
         }
     }
+}
+
+/// What the image of a new checkpoint is called. Known before it is made, so that it can be found
+/// again when nobody lived to see it made.
+pub fn checkpoint_image(record: &Record, name: &str) -> String {
+    format!("{REPOSITORY}:{}", tag(record, name, SystemTime::now()))
 }
 
 /// `<project>-<name>-<8 hex digits>`: readable, and never the tag of another checkpoint, so a new

@@ -123,6 +123,8 @@ impl Boxes {
             env: Some(spec.env),
             ..ExecConfig::default()
         };
+        let gate = self.gates.of(container);
+        let starting = gate.start().await;
         let request = self.engine.docker().create_exec(container, config);
         let created = self.engine.ask(what, QUICK, request).await;
         let created = created.map_err(|error| match error.status() {
@@ -130,7 +132,13 @@ impl Boxes {
             Some(409) => Error::NotRunning,
             _ => error,
         })?;
-        let hijacked = self.engine.start_exec(&created.id, spec.tty).await?;
+        gate.started(&created.id);
+        let hijacked = self.engine.start_exec(&created.id, spec.tty).await;
+        if hijacked.as_ref().is_err_and(|e| !matches!(e, Error::Timeout { .. })) {
+            gate.refused(&created.id);
+        }
+        let hijacked = hijacked?;
+        drop(starting);
         let control = ExecControl { engine: self.engine.clone(), id: created.id };
         if let Some(size) = spec.size.filter(|_| spec.tty) {
             // A command that ended at once has no terminal to resize; its output is still wanted.

@@ -33,6 +33,7 @@ mod error;
 pub mod events;
 pub mod exec;
 mod files;
+mod freeze;
 pub mod image;
 mod labels;
 mod lifecycle;
@@ -43,6 +44,7 @@ pub mod repo;
 
 pub use certificates::{Certificate, host_certificates};
 pub use channel::{Bridge, Channel};
+pub use checkpoint::checkpoint_image;
 pub use create::{CreateSpec, box_ids};
 pub use engine::{Engine, Environment, Kind, Profile};
 pub use error::Error;
@@ -64,13 +66,21 @@ pub struct Boxes {
     owner: Arc<str>,
     /// One image build at a time: a second create waits for the first one's image.
     building: Arc<tokio::sync::Mutex<()>>,
+    /// No box is frozen while a command is started in it.
+    gates: Arc<freeze::Gates>,
     /// Creates under way, those being taken back among them.
     sagas: TaskTracker,
 }
 
 impl Boxes {
     pub fn new(engine: Engine, owner: &str) -> Self {
-        Self { engine, owner: owner.into(), building: Arc::default(), sagas: TaskTracker::new() }
+        Self {
+            engine,
+            owner: owner.into(),
+            building: Arc::default(),
+            gates: Arc::default(),
+            sagas: TaskTracker::new(),
+        }
     }
 
     /// Waits until no create is under way: what was called off has then been taken back.

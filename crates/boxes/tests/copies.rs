@@ -120,7 +120,8 @@ async fn relay_a39_a_checkpoint_is_ours_and_holds_no_token() {
     install
         .output(&record, &["sh", "-c", "echo canary-in-the-workspace > kept; sudo touch /etc/kept"])
         .await;
-    let captured = install.boxes.commit(&record, "first.try").await.unwrap();
+    let captured = agentbox_boxes::checkpoint_image(&record, "first.try");
+    install.boxes.commit(&record, "first.try", &captured).await.unwrap();
     let captured = Captured(&install, captured);
     let image = captured.1.as_str();
     assert!(image.starts_with("agentbox/checkpoint:"), "{image}");
@@ -167,6 +168,38 @@ async fn relay_a39_a_checkpoint_is_ours_and_holds_no_token() {
     assert!(!install.boxes.remove_checkpoint(image).await.unwrap());
     let base = expect_err(install.boxes.remove_checkpoint(&record.image).await);
     assert!(matches!(base, Error::NotOurs(_)), "{base}");
+}
+
+/// A command that is frozen half-way into the box would keep it frozen for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_box_is_captured_while_commands_are_started_in_it() {
+    let repo = Repo::new();
+    let install = Install::new().await;
+    let record = install.create(repo.path()).await;
+    let done = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let mut busy = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let (boxes, record, done) = (install.boxes.clone(), record.clone(), done.clone());
+        busy.spawn(async move {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                let argv = vec!["true".to_owned()];
+                let spec = agentbox_boxes::ExecSpec { argv, ..Default::default() };
+                let mut exec = boxes.exec(&record, spec).await.unwrap();
+                while exec.output.next().await.unwrap().is_some() {}
+                assert_eq!(exec.control.exit_code().await.unwrap(), 0);
+            }
+        });
+    }
+    for n in 0..6 {
+        let name = format!("busy{n}");
+        let image = agentbox_boxes::checkpoint_image(&record, &name);
+        let _gone = Captured(&install, image.clone());
+        install.boxes.commit(&record, &name, &image).await.unwrap();
+    }
+    done.store(true, std::sync::atomic::Ordering::Relaxed);
+    while let Some(ended) = busy.join_next().await {
+        ended.unwrap();
+    }
 }
 
 #[tokio::test]

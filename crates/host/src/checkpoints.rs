@@ -5,7 +5,13 @@ use crate::engine::control_error;
 use protocol::BoxId;
 use protocol::control::{CheckpointView, ControlError, ErrorCode};
 use relay::{Checkpoints, NewCheckpoint};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// After this an engine that has not made an image makes none any more.
+const LONGEST_CAPTURE: Duration = Duration::from_secs(600);
 
 impl Core {
     /// What there is of the box's project.
@@ -40,7 +46,12 @@ impl Core {
             let text = format!("checkpoints named {} changed since approval", wanted.name);
             return Err(ControlError::new(ErrorCode::Failed, text));
         }
-        let image = boxes.commit(&record, &wanted.name).await.map_err(control_error)?;
+        let image = boxes::checkpoint_image(&record, &wanted.name);
+        self.store.begin_capture(&image).await?;
+        if let Err(e) = boxes.commit(&record, &wanted.name, &image).await {
+            self.store.end_capture(&image).await?;
+            return Err(control_error(e));
+        }
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let view = CheckpointView {
             id: image.clone(),
@@ -63,6 +74,34 @@ impl Core {
             }
         }
         Ok(view)
+    }
+
+    /// Removes an image that was being made when a host was killed. The engine finishes it although
+    /// nobody waits, in its own time.
+    pub async fn take_back_capture(self: Arc<Self>, image: String) {
+        let mut pause = FIRST_PAUSE;
+        let mut answers_since = None;
+        loop {
+            if let Ok(boxes) = self.engine().await {
+                match boxes.remove_checkpoint(&image).await {
+                    Ok(true) => break tracing::warn!("removed {image}: it was never finished"),
+                    Ok(false) => {
+                        let since = *answers_since.get_or_insert_with(Instant::now);
+                        if since.elapsed() > LONGEST_CAPTURE {
+                            break;
+                        }
+                    }
+                    Err(e) => tracing::debug!("{image}: {e}"),
+                }
+            }
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
+            }
+        }
+        if let Err(e) = self.store.end_capture(&image).await {
+            tracing::warn!("{e}");
+        }
     }
 
     pub async fn remove_checkpoint(&self, id: &str) -> Result<(), ControlError> {

@@ -18,6 +18,23 @@ pub fn prepare(home: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Removes what a host that was killed was working on: bundles of pushes, and clones. Only the holder
+/// of the lock may.
+pub fn clear_leftovers(home: &Path) {
+    let entries = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten();
+    for repo in entries(&home.join("repos")) {
+        let bundle = |path: &PathBuf| path.extension().is_some_and(|e| e == "bundle");
+        for file in entries(&repo.path()).map(|e| e.path()).filter(bundle) {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+    for entry in entries(&home.join("relay")) {
+        if entry.file_name().to_string_lossy().starts_with("clone-") {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// A folder only its owner can enter.
 pub fn private_dir(dir: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -44,4 +61,29 @@ pub fn box_run_dir(home: &Path, id: &protocol::BoxId) -> PathBuf {
 /// The box's clean transfer repository and whatever else the relay keeps for it.
 pub fn box_repo_dir(home: &Path, id: &protocol::BoxId) -> PathBuf {
     home.join("repos").join(id.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_being_worked_on_is_cleared() {
+        let home = tempfile::tempdir().unwrap();
+        let file = |name: &str| {
+            let path = home.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        };
+        let kept = ["repos/b1/workspace.git/objects/x.bundle", "repos/b1/other", "relay/b1/x"];
+        let gone = ["repos/b1/.tmpA1.bundle", "relay/clone-A1/repository.git/config"];
+        for name in kept.iter().chain(&gone) {
+            file(name);
+        }
+        clear_leftovers(home.path());
+        assert!(kept.iter().all(|name| home.path().join(name).exists()));
+        assert!(!home.path().join("repos/b1/.tmpA1.bundle").exists());
+        assert!(!home.path().join("relay/clone-A1").exists());
+        clear_leftovers(&home.path().join("nothing"));
+    }
 }

@@ -78,6 +78,10 @@ impl Host {
         private_database(&path).map_err(unusable)?;
         let core = build(options, store).await?;
         core.bring_back().await?;
+        home::clear_leftovers(&path);
+        for image in core.store.unfinished_captures().await? {
+            core.tasks.spawn(core.clone().take_back_capture(image));
+        }
         let _ = tokio::time::timeout(FIRST_LOOK, core.look_once()).await;
         let listener = control::bind(&home::control_socket(&path)).map_err(unusable)?;
         let api = Api::new(core.clone());

@@ -24,7 +24,38 @@ impl Store {
                     checkpoint.default
                 ],
             )?;
+            tx.execute("DELETE FROM meta WHERE key = ?1", [capture(&checkpoint.id)])?;
             Ok(tx.commit()?)
+        })
+        .await
+    }
+
+    /// An image is about to be made; whether it was is known once it is a checkpoint.
+    pub async fn begin_capture(&self, image: &str) -> Result<()> {
+        let key = capture(image);
+        self.run(move |conn| {
+            conn.execute("INSERT OR REPLACE INTO meta VALUES (?1, '')", [key])?;
+            Ok(())
+        })
+        .await
+    }
+
+    pub async fn end_capture(&self, image: &str) -> Result<()> {
+        let key = capture(image);
+        self.run(move |conn| {
+            conn.execute("DELETE FROM meta WHERE key = ?1", [key])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Images that were begun and never became a checkpoint.
+    pub async fn unfinished_captures(&self) -> Result<Vec<String>> {
+        self.run(|conn| {
+            let mut query =
+                conn.prepare("SELECT substr(key, 9) FROM meta WHERE key LIKE 'capture:%'")?;
+            let rows = query.query_map([], |r| r.get(0))?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
         .await
     }
@@ -59,5 +90,35 @@ impl Store {
             Ok(conn.query_row(sql, [root], |r| r.get(0)).optional()?)
         })
         .await
+    }
+}
+
+fn capture(image: &str) -> String {
+    format!("capture:{image}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_captured_is_known_until_it_is_a_checkpoint() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("db")).unwrap();
+        for image in ["a:1", "a:2", "a:3"] {
+            store.begin_capture(image).await.unwrap();
+        }
+        store.end_capture("a:1").await.unwrap();
+        let kept = CheckpointView {
+            id: "a:2".into(),
+            name: "n".into(),
+            project: "p".into(),
+            project_root: "/p".into(),
+            box_name: "b".into(),
+            created_at: 1,
+            default: false,
+        };
+        store.put_checkpoint(kept).await.unwrap();
+        assert_eq!(store.unfinished_captures().await.unwrap(), ["a:3"]);
     }
 }
