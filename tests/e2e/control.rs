@@ -40,7 +40,7 @@ fn an_answer_that_is_no_known_word_answers_nothing() {
         answer(json!({}), "cli"),
         answer(json!(true), "cli"),
         answer(json!(null), "cli"),
-        answer(json!(["allowOnce"]), "cli"),
+        answer(json!(["maybe"]), "cli"),
         answer(json!({ "kind": "remember" }), "cli"),
         answer(
             json!({ "kind": "remember", "reach": "planet", "breadth": "exact", "seconds": 1 }),

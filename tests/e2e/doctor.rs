@@ -3,6 +3,7 @@
 use crate::services::Service;
 use crate::world::World;
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
 
 fn rows(world: &World, group: &str) -> Vec<Value> {
     let checks = world.json(&["doctor"])["checks"].clone();
@@ -45,7 +46,6 @@ fn every_host_program_is_named_with_the_path_it_would_be_run_by() {
     let shown = world.ok(&["doctor"]);
     assert!(shown.contains(&own.join("linear").display().to_string()), "{shown}");
     // What others can write is not run, so it is not named either.
-    use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o777)).unwrap();
     assert_eq!(at("linear"), "not installed");
     assert_eq!(at("gh"), "/usr/bin/gh");

@@ -1,8 +1,9 @@
 //! Git as an agent in a real box types it: the host does what needs a login, and the box looks as if
 //! it had done it itself.
 
+use crate::channels::over_both_channels;
 use crate::github::Site;
-use crate::world::{World, over_both_channels, settings};
+use crate::world::{World, settings};
 use std::path::PathBuf;
 
 /// Another person's clone of the project's remote.

@@ -5,7 +5,8 @@
 #[path = "../standins/github/mod.rs"]
 mod standin;
 
-use crate::world::{World, over_both_channels, settings};
+use crate::channels::over_both_channels;
+use crate::world::{World, settings};
 use standin::{GitHub, TOKEN};
 use std::path::PathBuf;
 

@@ -6,6 +6,7 @@
 mod answers;
 mod boxes;
 mod carriers;
+mod channels;
 mod commands;
 mod control;
 mod crash;

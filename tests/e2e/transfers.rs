@@ -1,6 +1,8 @@
 //! Files move between a box and this computer only as shown and agreed.
 
-use crate::world::{World, over_both_channels};
+use crate::channels::over_both_channels;
+use crate::world::World;
+use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn files_go_both_ways_after_a_look() {
@@ -93,7 +95,6 @@ over_both_channels! {
         assert!(done.err.contains("updated 3 files"), "{}", done.err);
         assert_eq!(read("README.md").as_deref(), Some("# Better shop\n"));
         assert_eq!(read("src/new.txt").as_deref(), Some("new\n"));
-        use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::metadata(world.project().join("run")).unwrap().permissions().mode();
         assert_eq!(mode & 0o100, 0o100, "{mode:o}");
         // What git ignores stays in the box, and nothing is taken away here.
