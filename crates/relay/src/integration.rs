@@ -407,7 +407,7 @@ mod tests {
         let call = testing::call(dir.path(), "integration.sample.read", inherited);
         let plan = Plan { connector, op: &connector.ops[0], prepared: reading() };
         let done = execute(&call, plan).await;
-        (read_text(&log), done.unwrap_or_else(|Stop(envelope)| envelope))
+        (read_text(&log), done.unwrap_or_else(|stop| stop.envelope))
     }
 
     fn read_text(file: &Path) -> Option<String> {
