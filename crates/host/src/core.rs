@@ -2,6 +2,7 @@
 
 use crate::Kind;
 use crate::events::Events;
+use crate::port::LANDINGS;
 use crate::quiet::Quiet;
 use crate::resolve::Candidate;
 use crate::store::{Store, StoreError, StoredBox, now};
@@ -10,7 +11,7 @@ use boxes::{Boxes, Record};
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{ControlError, EngineStatus, ErrorCode, HostEvent, HostStatus, Notice};
 use protocol::{BoxId, BoxName, Millis};
-use relay::{Relay, Token};
+use relay::{Bucket, Relay, Token};
 use secrets::Vault;
 use settings::Settings;
 use std::collections::{BTreeMap, HashMap};
@@ -80,13 +81,24 @@ pub struct Known {
     pub released: bool,
     /// A landing is under way, and whether another ref change came meanwhile.
     pub landing: Option<bool>,
+    /// How often commits have been brought here of late.
+    pub landings: Bucket,
     /// Its questions are denied until then.
     pub muted_until: Option<Millis>,
 }
 
 impl Known {
     pub fn new(record: Record, state: BoxState) -> Self {
-        Self { record, state, starting: false, released: false, landing: None, muted_until: None }
+        let landings = Bucket::new(LANDINGS.0, LANDINGS.1);
+        Self {
+            record,
+            state,
+            starting: false,
+            released: false,
+            landing: None,
+            landings,
+            muted_until: None,
+        }
     }
 }
 

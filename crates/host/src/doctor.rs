@@ -3,7 +3,9 @@
 use crate::core::Core;
 use crate::engine::control_error;
 use crate::home;
+use crate::policies::policy_of;
 use boxes::{Engine, ImageSpec};
+use connectors::connector::Connector;
 use connectors::registry;
 use protocol::control::{Check, Level};
 use relay::process::Tool;
@@ -30,7 +32,7 @@ pub async fn online(core: &Core) -> Vec<Check> {
     }
     checks.push(keychain(&core.settings).await);
     checks.extend(relay(core));
-    checks.extend(programs(core));
+    checks.extend(programs(&|name| core.relay.program(name)));
     checks.extend(integrations(core).await);
     checks
 }
@@ -100,10 +102,10 @@ fn ignored_keys(core: &Core) -> Vec<Check> {
 }
 
 /// Where the programs are that the host runs for boxes.
-fn programs(core: &Core) -> Vec<Check> {
+fn programs(find: &dyn Fn(&str) -> Option<std::path::PathBuf>) -> Vec<Check> {
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let named = registry::CONNECTORS.iter().filter_map(|c| c.program()).map(|p| p.name);
-    let row = |name: &str| match core.relay.program(name) {
+    let row = |name: &str| match find(name) {
         Some(path) => ok("programs", name, path.display().to_string()),
         None => check("programs", name, Level::Info, "not installed", None),
     };
@@ -129,14 +131,27 @@ pub async fn offline(home: &Path) -> Vec<Check> {
         "not running",
         Some("agentbox serve, or agentbox-desktop"),
     ));
+    let path = std::env::var_os("PATH").unwrap_or_default();
     match Settings::load(home) {
         Ok(settings) => {
             checks.extend(engine(&settings).await);
             checks.push(keychain(&settings).await);
+            checks.extend(programs(&|name| Tool::find(name, &path).ok().map(|tool| tool.path)));
+            checks.extend(registry::CONNECTORS.iter().map(|c| untried(c, &settings)));
         }
         Err(e) => checks.push(check("system", "settings", Level::Fail, &e.to_string(), None)),
     }
     checks
+}
+
+/// Whether a service answers is tried by the host, as it would for a box.
+fn untried(connector: &Connector, settings: &Settings) -> Check {
+    let service = connector.service;
+    let on = policy_of(settings).integration(service).enabled;
+    let hint = format!("agentbox integrations enable {service}");
+    let (detail, hint) =
+        if on { ("enabled; tried when the host runs", None) } else { ("disabled", Some(&*hint)) };
+    check("integrations", service, Level::Info, detail, hint)
 }
 
 fn common(home: &Path) -> Vec<Check> {

@@ -123,12 +123,39 @@ impl Core {
             Ok(settings) => settings,
             Err(e) => return Tried { level: Level::Info, detail: e.to_string(), hint: None },
         };
-        let policy = policy_of(&settings).integration(connector.service);
+        let mut policy = policy_of(&settings).integration(connector.service);
+        let mut only_in = Vec::new();
+        if !policy.enabled {
+            // One that is on for some projects works, or fails, like any other.
+            for (project, own) in self.projects_with(connector.service) {
+                only_in.push(project);
+                policy = own;
+            }
+        }
         if !policy.enabled {
             let hint = Some(format!("agentbox integrations enable {}", connector.service));
             return Tried { level: Level::Info, detail: "disabled".into(), hint };
         }
-        tried(connector, self.relay.probe(connector, policy.base_url.as_deref()).await)
+        let probe = self.relay.probe(connector, policy.base_url.as_deref()).await;
+        let mut tried = tried(connector, probe);
+        if !only_in.is_empty() {
+            tried.detail.push_str(&format!(" · only for {}", only_in.join(", ")));
+        }
+        tried
+    }
+
+    /// Projects of boxes for which a service is on.
+    fn projects_with(&self, service: &str) -> Vec<(String, relay::IntegrationPolicy)> {
+        let mut roots: Vec<_> = self.candidates().into_iter().map(|c| c.project_root).collect();
+        roots.sort();
+        roots.dedup();
+        let policies = crate::policies::HostPolicies::new(self.home.clone());
+        let on = |root: std::path::PathBuf| {
+            let own = relay::Policies::policy(&policies, &root).integration(service);
+            let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            own.enabled.then_some((name, own))
+        };
+        roots.into_iter().filter_map(on).collect()
     }
 }
 

@@ -17,7 +17,7 @@ type Stamp = Option<(u64, u64, i64, i64)>;
 
 pub struct HostPolicies {
     home: PathBuf,
-    known: Mutex<HashMap<PathBuf, ([Stamp; 2], Policy)>>,
+    known: Mutex<HashMap<PathBuf, (Vec<Stamp>, Policy)>>,
 }
 
 impl HostPolicies {
@@ -28,22 +28,27 @@ impl HostPolicies {
 
 impl Policies for HostPolicies {
     fn policy(&self, project_root: &Path) -> Policy {
-        let dir = project_dir(&self.home, project_root);
-        let stamps = [stamp(&self.home.join("config.yaml")), stamp(&dir.join("config.yaml"))];
+        // What holds for a folder holds for those in it: an agentbox.yaml further down, which a box
+        // may have brought, makes a project of its own but does not lead out of the outer one.
+        let mut dirs: Vec<PathBuf> =
+            project_root.ancestors().map(|root| project_dir(&self.home, root)).collect();
+        dirs.reverse();
+        let files = std::iter::once(&self.home).chain(&dirs).map(|dir| dir.join("config.yaml"));
+        let stamps: Vec<Stamp> = files.map(|file| stamp(&file)).collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((then, policy)) = known.get(&dir)
+        if let Some((then, policy)) = known.get(project_root)
             && *then == stamps
         {
             return policy.clone();
         }
-        let policy = match Settings::load_for(&self.home, Some(&dir)) {
+        let policy = match Settings::load_layers(&self.home, &dirs) {
             Ok(settings) => policy_of(&settings),
             Err(e) => {
                 tracing::error!("settings cannot be read, everything is asked for or off: {e}");
                 Policy::default()
             }
         };
-        known.insert(dir, (stamps, policy.clone()));
+        known.insert(project_root.to_owned(), (stamps, policy.clone()));
         policy
     }
 }
@@ -114,6 +119,7 @@ mod tests {
         std::fs::write(own.join("config.yaml"), "integrations: {notion: {enabled: false}}")
             .unwrap();
         assert!(!enabled(&policies, project));
+        assert!(!enabled(&policies, &project.join("packages/api")), "a project in the project");
         assert!(enabled(&policies, Path::new("/home/ada/other")));
     }
 

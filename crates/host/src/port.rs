@@ -9,12 +9,17 @@ use relay::{BoxPort, Checkpoints, NewCheckpoint, PortError};
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// The most one bundle may bring to this disk.
 const MAX_BUNDLE: u64 = 1024 * 1024 * 1024;
 
-/// Between two landings of one box.
-const LANDING_PAUSE: std::time::Duration = std::time::Duration::from_millis(300);
+/// Between two landings of one box, and when there have been many of late: each leaves a pack in the
+/// person's repository.
+const LANDING_PAUSE: Duration = Duration::from_millis(300);
+const LONG_PAUSE: Duration = Duration::from_secs(3);
+/// Landings a minute, and at once, that count as usual.
+pub const LANDINGS: (u32, u32) = (20, 60);
 
 /// Holds the host weakly: the host owns the relay that owns this.
 pub struct EnginePort(pub Weak<Core>);
@@ -139,6 +144,12 @@ impl BoxPort for EnginePort {
 }
 
 impl Core {
+    fn landing_pause(&self, id: &BoxId) -> Duration {
+        let state = self.state();
+        let usual = state.boxes.get(id).is_none_or(|known| known.landings.take());
+        if usual { LANDING_PAUSE } else { LONG_PAUSE }
+    }
+
     /// Brings the box's commits to the user's repository in the background. One landing per box
     /// at a time; a change that comes meanwhile is looked at afterwards.
     pub fn land_soon(self: &Arc<Self>, id: &BoxId) {
@@ -159,7 +170,7 @@ impl Core {
                     tracing::debug!("commits of {id} did not reach the host's repository: {e}");
                 }
                 // A box decides how often; the host how often at most.
-                tokio::time::sleep(LANDING_PAUSE).await;
+                tokio::time::sleep(core.landing_pause(&id)).await;
                 let mut state = core.state();
                 let Some(known) = state.boxes.get_mut(&id) else { return };
                 match known.landing {

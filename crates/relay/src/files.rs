@@ -33,6 +33,8 @@ const COPY_LIMIT: Duration = Duration::from_secs(300);
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(600);
 /// More than this is not even staged, unless the person's own limit is higher.
 const MOST: u64 = 1024 * 1024 * 1024;
+/// What a box may put into its own folder without a question, all copies together.
+const OWN_MOST: u64 = 1024 * 1024 * 1024;
 /// Files a question lists, and how much text they may be.
 const SHOWN_FILES: usize = 100;
 const SHOWN_BYTES: usize = 24 * 1024;
@@ -188,13 +190,14 @@ async fn to_host(call: &Call, copy: CopyOut, ground: Ground, room: Room) -> Resu
         let entries = archive::list(surface, &staged, Tops::Only(&tops))?;
         let place = placed(&dest, is_folder, &tops, &entries)?;
         let targets = place::look(surface, &place, entries, &ground.forbidden)?;
-        Ok((staged, place, targets, ground))
+        let contained = targets.iter().all(|t| t.path.starts_with(&own));
+        let roomy = contained && bytes(&targets) + held(&own) <= OWN_MOST;
+        Ok((staged, place, targets, ground, roomy))
     });
-    let (staged, place, targets, ground) = found.await?;
+    let (staged, place, targets, ground, roomy) = found.await?;
     let draft = to_host_draft(call, &copy, &place, &targets, &staged, &ground);
-    let contained = targets.iter().all(|t| t.path.starts_with(&own));
     let marked = targets.iter().any(|t| t.overwrites() || is_special(t));
-    let safe = contained && !marked && bytes(&targets) <= ground.large;
+    let safe = roomy && !marked && bytes(&targets) <= ground.large;
     let title = draft.title.clone();
     call.gate(draft, safe.then_some("copy to the box's own folder")).await?;
 
@@ -448,6 +451,28 @@ async fn blocking<T: Send + 'static>(
 /// The one folder a box may fill without a question, when the person chose that.
 fn own_folder(call: &Call, ground: &Ground) -> PathBuf {
     ground.workspace.join(".agentbox/out").join(call.reg().name.as_str())
+}
+
+/// How much is in a folder. One that cannot be counted is full.
+fn held(folder: &Path) -> u64 {
+    let (mut pending, mut total, mut seen) = (vec![folder.to_owned()], 0u64, 0);
+    while let Some(dir) = pending.pop() {
+        let entries = match std::fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(_) => return u64::MAX / 2,
+        };
+        for entry in entries.flatten() {
+            seen += 1;
+            match entry.metadata() {
+                Ok(_) if seen > archive::MAX_ENTRIES => return u64::MAX / 2,
+                Ok(m) if m.is_dir() => pending.push(entry.path()),
+                Ok(m) => total = total.saturating_add(m.len()).min(u64::MAX / 2),
+                Err(_) => return u64::MAX / 2,
+            }
+        }
+    }
+    total
 }
 
 fn last_name(path: &BoxPath) -> &str {

@@ -54,6 +54,8 @@ const MAX_COPIES: usize = 2;
 const MAX_STATUS: usize = 256 * 1024;
 /// Brackets within brackets in a body.
 const MAX_DEPTH: usize = 16;
+/// What one stream may be in a reply: all that is kept of it, if each sign takes two.
+const MAX_ON_WIRE: usize = 2 * MAX_STREAM;
 /// For answers under way when a box is closed.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
@@ -648,7 +650,7 @@ fn fitted(mut envelope: Envelope) -> Envelope {
                 c if c < ' ' => 6,
                 c => c.len_utf8(),
             };
-            (length > MAX_STREAM).then_some(at)
+            (length > MAX_ON_WIRE).then_some(at)
         });
         if let Some(at) = cut {
             text.truncate(at);
@@ -806,7 +808,7 @@ mod tests {
         };
         for sign in ["\u{1}", "\n", "\"", "ü", "x"] {
             let long = told(sign.repeat(MAX_STREAM / sign.len()));
-            assert!(long.len() < MAX_STREAM + 1024, "{sign:?}: {}", long.len());
+            assert!(long.len() < MAX_ON_WIRE + 1024, "{sign:?}: {}", long.len());
         }
         let short = told("a\u{1}\"b\"\n".into());
         assert_eq!(String::from_utf8(short).unwrap().matches("cut").count(), 0);

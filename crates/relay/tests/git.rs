@@ -258,6 +258,7 @@ over_both_carriers! {
                 "core.bare",
                 "core.hookspath",
                 "core.fsmonitor",
+                "core.askpass",
                 "core.logallrefupdates",
                 "core.bigfilethreshold",
                 "push.followtags",

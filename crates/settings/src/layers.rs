@@ -22,14 +22,21 @@ impl Settings {
 
     /// The settings for one project, whose folder below the home (not in the project) is given.
     pub fn load_for(home: &Path, project_dir: Option<&Path>) -> Result<Self, Error> {
-        let (settings, mut merged) = read_file(&home.join(FILE))?;
-        let Some(dir) = project_dir else { return Ok(settings) };
-        let file = dir.join(FILE);
-        let (_, over) = read_file(&file)?;
-        let invalid = |reason| Error::Invalid { path: file.clone(), reason };
-        only_project_keys(&over, home).map_err(invalid)?;
-        merge(&mut merged, over);
-        typed(merged).map_err(invalid)
+        Self::load_layers(home, project_dir.as_slice())
+    }
+
+    /// The settings for a project in a project: later folders over earlier ones.
+    pub fn load_layers(home: &Path, dirs: &[impl AsRef<Path>]) -> Result<Self, Error> {
+        let (mut settings, mut merged) = read_file(&home.join(FILE))?;
+        for dir in dirs {
+            let file = dir.as_ref().join(FILE);
+            let (_, over) = read_file(&file)?;
+            let invalid = |reason| Error::Invalid { path: file.clone(), reason };
+            only_project_keys(&over, home).map_err(invalid)?;
+            merge(&mut merged, over);
+            settings = typed(merged.clone()).map_err(invalid)?;
+        }
+        Ok(settings)
     }
 }
 

@@ -54,10 +54,23 @@ fn render(look: Look, checks: &[Check]) -> String {
         }
     }
     let blocks = groups.iter().map(|group| {
-        let rows = checks.iter().filter(|c| c.group == *group).map(|c| row(look, c) + "\n");
-        format!("{}\n{}", look.bold(&visible(group)), rows.collect::<String>())
+        let own: Vec<&Check> = checks.iter().filter(|c| c.group == *group).collect();
+        let rows: String = own.iter().map(|c| row(look, c) + "\n").collect();
+        let sum = if *group == "integrations" { format!(" {}", sum(&own)) } else { String::new() };
+        format!("{}{sum}\n{rows}", look.bold(&visible(group)))
     });
     blocks.collect::<Vec<_>>().join("\n")
+}
+
+/// Services are many and most are off: one word for all of them.
+fn sum(checks: &[&Check]) -> &'static str {
+    let any = |level: Level| checks.iter().any(|c| c.level == level);
+    match (any(Level::Fail), any(Level::Warn), any(Level::Ok)) {
+        (true, ..) => "FAIL",
+        (_, true, _) => "check",
+        (_, _, true) => "ready",
+        _ => "off",
+    }
 }
 
 fn row(look: Look, check: &Check) -> String {
