@@ -23,7 +23,7 @@ use bollard::query_parameters::{
 };
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use protocol::ctl::{BOX_USER, ENV_GID, ENV_UID, SeedPlan, paths};
+use protocol::ctl::{BOX_USER, ENV_GID, ENV_UID, Go, SeedPlan, paths};
 use protocol::{BoxId, BoxName};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -164,12 +164,7 @@ impl Saga {
         step.done();
 
         let step = Step::start(&self.watcher, "Copy the project");
-        self.or_cancelled(self.seed(project, &container, &carry, &step)).await?;
-        step.done();
-
-        let step = Step::start(&self.watcher, "Start the box");
-        let go = Box::pin(self.boxes.go(&container, &self.spec.token));
-        self.or_cancelled(go).await?;
+        self.or_cancelled(self.begin(project, &container, &carry, &step)).await?;
         step.done();
         Ok(self.record(project, network, container))
     }
@@ -252,7 +247,8 @@ impl Saga {
         engine.ask("copy certificates into the box", SLOW, request).await
     }
 
-    async fn seed(
+    /// Lays out the workspace and releases the box.
+    async fn begin(
         &self,
         project: &Project,
         container: &str,
@@ -264,7 +260,8 @@ impl Saga {
             _ => None,
         };
         let names = repo.is_some().then(|| carry.untracked.clone());
-        let line = json_line(&SeedPlan { repo })?;
+        let go = json_line(&Go { token: self.spec.token.clone() })?;
+        let plan = json_line(&SeedPlan { repo })?;
         let files = Selection { root: project.workspace.clone(), names }.archive();
         let mut sent: u64 = 0;
         let files = stream::unfold(files, |mut files| async {
@@ -277,12 +274,10 @@ impl Saga {
                 step.detail(format!("{} MB", sent / 1_000_000), None);
             }
         });
-        let feed = stream::once(async { Ok(line) }).chain(files);
-        // By number: PID 1 may be about to give the box user this number.
-        let (uid, gid) = ids_in(self.boxes.engine.profile());
+        let feed = stream::iter([Ok(go), Ok(plan)]).chain(files);
         let call = CtlCall {
-            args: vec!["seed".to_owned()],
-            user: Some(format!("{uid}:{gid}")),
+            args: vec!["begin".to_owned()],
+            user: Some("0".to_owned()),
             env: vec![format!("HOME=/home/{BOX_USER}"), format!("USER={BOX_USER}")],
         };
         self.boxes.ctl(container, call, feed, &mut Nothing).await

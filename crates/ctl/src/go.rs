@@ -16,10 +16,19 @@ use std::os::unix::fs::{OpenOptionsExt, chown};
 
 pub fn run() -> Result<i32> {
     let go: Go = input::json_line(&mut io::stdin().lock())?;
-    if !is_token(&go.token) {
-        return Err(Error::BadInput("a token that is not 64 hex digits".into()));
-    }
+    check(&go)?;
     input::wait_until_ready()?;
+    release(&go)
+}
+
+pub fn check(go: &Go) -> Result<()> {
+    if is_token(&go.token) {
+        return Ok(());
+    }
+    Err(Error::BadInput("a token that is not 64 hex digits".into()))
+}
+
+pub fn release(go: &Go) -> Result<i32> {
     write_token(&go.token)?;
     kill(Pid::from_raw(1), Signal::SIGUSR1).doing(|| "release PID 1")?;
     Ok(protocol::exit::OK)

@@ -20,8 +20,8 @@ Commands for people and agents:
   --version                     print the version
 
 Commands the host runs:
-  init, go, bridge, seed, bundle, unbundle, clone-in, merge, pack,
-  unpack-into, watch
+  init, begin, go, bridge, seed, bundle, unbundle, clone-in, merge,
+  pack, unpack-into, watch
 
 In a box, plain 'git push', 'git fetch' and 'git pull' do the same as 'agentbox-ctl git', and 'gh',
 'ntn', 'notion', 'linear', 'trello' and 'clickup' are commands of their own.

@@ -8,6 +8,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod begin;
 mod bridge;
 mod bundle;
 mod checkpoint;
@@ -73,6 +74,7 @@ fn run(args: &[OsString]) -> Result<i32> {
     }
     match command.to_str().unwrap_or_default() {
         "init" => init::run(),
+        "begin" => begin::run(),
         "go" => go::run(),
         "bridge" => bridge::run(),
         "seed" => seed::run(),

@@ -1,4 +1,4 @@
-//! `agentbox-ctl seed` (box user, once): lays out the workspace as it is on the host.
+//! `agentbox-ctl seed` (box user, once, started by `begin`): lays out the workspace as it is on the host.
 //!
 //! The box gets its own repository. Objects stay where they are on the host, mounted read-only and
 //! named as alternates; only refs, index and files are made here. Afterwards `git status` says the

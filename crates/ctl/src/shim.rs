@@ -166,6 +166,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_service_has_its_command_and_every_command_its_link_and_its_word() {
+        for connector in CONNECTORS {
+            let name = connector.program().map_or(connector.service, |p| p.name);
+            assert!(SHIMS.iter().any(|(shim, _)| *shim == name), "{name}");
+        }
+        let image = include_str!("../../../Dockerfile.box");
+        let links = image.lines().find_map(|l| l.split_once("for name in ")?.1.split_once(';'));
+        let mut links: Vec<&str> = links.unwrap().0.split(' ').collect();
+        links.retain(|name| !["git", "xdg-open", "open"].contains(name));
+        let names: Vec<&str> = SHIMS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(links, names);
+        for name in names {
+            assert!(crate::help::OVERVIEW.contains(name), "{name}");
+        }
+    }
+
+    #[test]
     fn names_are_taken_from_the_end_of_the_path() {
         for name in ["gh", "/usr/local/bin/trello", "./clickup"] {
             assert!(Shim::named(OsStr::new(name)).is_some(), "{name}");

@@ -33,14 +33,15 @@ pub const BOX_USER: &str = "vscode";
 pub const ENV_UID: &str = "AGENTBOX_UID";
 pub const ENV_GID: &str = "AGENTBOX_GID";
 
-/// Standard input of `agentbox-ctl go` (run as root at every start).
+/// Standard input of `agentbox-ctl go` (run as root at every start), and the first line of that of
+/// `agentbox-ctl begin` (run as root once).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Go {
     pub token: String,
 }
 
-/// First line of `agentbox-ctl seed`'s standard input (run as the box user, once). A tar stream
+/// Second line of `agentbox-ctl begin`'s standard input, first of the `seed` it starts. A tar stream
 /// with the untracked files, relative to the workspace, follows it up to the end of input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
