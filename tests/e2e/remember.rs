@@ -240,3 +240,23 @@ fn where_nobody_watches_nobody_waits() {
     listener.kill().unwrap();
     listener.wait().unwrap();
 }
+
+#[test]
+fn a_muted_box_stays_muted_when_the_host_comes_back() {
+    let mut world = World::headless();
+    world.create("fix-login");
+    world.commit("fix-login", "One");
+    world.ok(&["mute", "fix-login"]);
+    world.kill_host();
+    world.start_serve();
+    let ended = world.push("fix-login").end();
+    assert_eq!(ended.code, Some(10), "{}", ended.err);
+    assert!(ended.err.contains("muted this box"), "{}", ended.err);
+    world.ok(&["mute", "fix-login", "--off"]);
+    world.kill_host();
+    world.start_serve();
+    let push = world.push("fix-login");
+    world.question_of("fix-login");
+    world.ok(&["deny", "fix-login"]);
+    assert_eq!(push.end().code, Some(10));
+}

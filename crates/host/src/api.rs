@@ -41,6 +41,9 @@ pub struct Api {
     core: Arc<Core>,
 }
 
+/// The record of a box being muted or heard again; the last one holds.
+pub(crate) const MUTED: &str = "box-muted";
+
 type Reply<T> = Result<T, ControlError>;
 
 impl Api {
@@ -287,7 +290,7 @@ impl Api {
         let what = if time.is_some() { "muted" } else { "unmuted" };
         let entry = Entry {
             box_id: Some(id.clone()),
-            kind: "box-muted",
+            kind: MUTED,
             summary: format!("Box {} {what}", view.name),
             data: serde_json::json!({ "until": until }),
         };

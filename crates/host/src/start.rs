@@ -1,6 +1,6 @@
 //! Bringing a host up, and down.
 
-use crate::api::Api;
+use crate::api::{Api, MUTED};
 use crate::client::Client;
 use crate::core::{Core, Known, Parts};
 use crate::credentials::Kept;
@@ -12,11 +12,12 @@ use crate::port::EnginePort;
 use crate::prompt_command::PromptCommand;
 use crate::quiet::Quiet;
 use crate::sink::EventSink;
-use crate::store::{Store, StoreError};
+use crate::store::{Filter, Store, StoreError, now};
 use crate::{Kind, control, doctor, home};
 use approvals::{Broker, Limits};
 use protocol::boxes::BoxState;
 use protocol::control::{ControlError, HostStatus, Request};
+use protocol::{BoxId, Millis};
 use relay::process::{ProcessError, Tool, base_env};
 use relay::{Deps, Rates, Relay, TokenHash, Waits};
 use secrets::{Backend, Vault};
@@ -217,10 +218,24 @@ impl Core {
             if let Err(e) = self.register_hash(&record, TokenHash::from_bytes(stored.token_hash)) {
                 tracing::error!("box {} cannot reach this host: {e}", record.name);
             }
-            let known = Known::new(record, BoxState::Unknown);
+            let mut known = Known::new(record, BoxState::Unknown);
+            known.muted_until = self.still_muted(&known.record.id).await?;
             self.state().boxes.insert(known.record.id.clone(), known);
         }
         Ok(())
+    }
+}
+
+impl Core {
+    /// A box that was muted stays so: the trail says until when.
+    async fn still_muted(&self, id: &BoxId) -> Result<Option<Millis>, StoreError> {
+        let kinds = vec![MUTED.to_owned()];
+        let last = Filter { box_id: Some(id.clone()), kinds, limit: 1, ..Filter::default() };
+        let last = self.store.audit(last).await?;
+        let until = last.last().and_then(|record| record.data["until"].as_u64());
+        let left = until.and_then(|until| until.checked_sub(now())).filter(|left| *left > 0);
+        self.broker.mute(id, left.map(Duration::from_millis));
+        Ok(self.broker.muted_until(id))
     }
 }
 
