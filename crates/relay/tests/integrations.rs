@@ -137,16 +137,33 @@ over_both_carriers! {
             let world = &world;
             async move { world.call("integration.linear.issue.list", args(&["--limit", &limit])).await }
         };
+        // While others come and go, what was sent or given up before has been noticed.
+        let a_while = || async {
+            for _ in 0..30 {
+                assert_eq!(world.raw("GET /healthz", &world.headers(), b"").await.0, 200);
+            }
+        };
+        let mut running = Box::pin(futures_util::future::join_all((1..=4).map(read)));
         let started = async {
             while calls(&world, "linear").len() < 4 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
         tokio::select! {
-            _ = futures_util::future::join_all((1..=20).map(read)) => panic!("nothing let them go"),
+            _ = &mut running => panic!("nothing let them go"),
             () = started => {}
         }
+        tokio::select! {
+            _ = &mut running => panic!("nothing let them go"),
+            _ = futures_util::future::join_all((5..=20).map(read)) => panic!("there was room"),
+            () = a_while() => {}
+        }
+        tokio::select! {
+            _ = &mut running => panic!("nothing let them go"),
+            () = a_while() => {}
+        }
         std::fs::write(&go, "").unwrap();
+        assert!(running.await.iter().all(|done| done.exit_code == 0));
         assert_eq!(read(50).await.exit_code, 0);
         assert_eq!(calls(&world, "linear").len(), 5, "calls of those who left were made");
     }
