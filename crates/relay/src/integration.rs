@@ -399,7 +399,10 @@ mod tests {
         let bin = dir.path().join("bin");
         std::fs::create_dir(&bin).unwrap();
         let script = format!("#!/bin/sh\n/usr/bin/env >> {}\n", log.display());
-        std::fs::write(bin.join("sample"), script).unwrap();
+        // By another process: what a child of this one has open for writing cannot be run.
+        std::fs::write(dir.path().join("text"), script).unwrap();
+        let copy = [dir.path().join("text"), bin.join("sample")];
+        assert!(std::process::Command::new("cp").args(copy).status().unwrap().success());
         let runs = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(bin.join("sample"), runs).unwrap();
         let inherited = [("PATH", "/usr/bin:/bin"), ("SAMPLE_SPACE", "mine"), ("OTHER", "not")];

@@ -24,7 +24,7 @@ mod patient;
 mod ports;
 mod probe;
 pub mod process;
-pub mod programs;
+mod programs;
 mod registration;
 mod server;
 #[cfg(test)]

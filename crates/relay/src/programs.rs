@@ -14,23 +14,22 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const GOOD_FOR: Duration = Duration::from_secs(60);
 const BAD_FOR: Duration = Duration::from_secs(5);
+/// Folders of the search path are the person's own and change rarely.
+const FOLDERS_FOR: Duration = Duration::from_secs(2);
 const VERSION: Limit = Limit::of(Duration::from_secs(10));
 const LOGIN: Limit = Limit::of(Duration::from_secs(15));
 
-/// Finds a program in a search path, away from the projects of boxes.
-pub fn find(
+fn found(
     name: &str,
-    path: &OsStr,
+    dirs: impl Iterator<Item = PathBuf>,
     projects: &[PathBuf],
 ) -> Result<Tool, crate::process::ProcessError> {
-    let dirs = trusted_dirs(path).filter(|dir| !is_within(dir, projects));
-    let dirs: Vec<PathBuf> = dirs.collect();
-    let tool = Tool::find_in(name, dirs.into_iter())?;
+    let tool = Tool::find_in(name, dirs)?;
     // A link in a good folder may lead into a project.
     if is_within(&tool.path, projects) {
         return Err(crate::process::ProcessError::Missing(name.to_owned()));
@@ -38,10 +37,49 @@ pub fn find(
     Ok(tool)
 }
 
-/// A search path without the folders of projects.
-pub(crate) fn outside(path: &OsStr, projects: &[PathBuf]) -> OsString {
-    let dirs = std::env::split_paths(path).filter(|dir| !is_within(dir, projects));
-    std::env::join_paths(dirs).unwrap_or_else(|_| "/usr/bin:/bin".into())
+/// Folders of the search path that may hold the host's programs. Which those are is looked up on the
+/// disk again after a moment, and whenever there are other projects.
+#[derive(Default)]
+pub(crate) struct SearchPath(Mutex<Option<KnownFolders>>);
+
+#[derive(Clone)]
+struct KnownFolders {
+    at: Instant,
+    projects: Vec<PathBuf>,
+    trusted: Arc<[PathBuf]>,
+}
+
+impl SearchPath {
+    fn of(&self, path: &OsStr, projects: &[PathBuf]) -> Arc<[PathBuf]> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*known
+            && known.at.elapsed() < FOLDERS_FOR
+            && known.projects == projects
+        {
+            return known.trusted.clone();
+        }
+        let trusted: Arc<[PathBuf]> =
+            trusted_dirs(path).filter(|dir| !is_within(dir, projects)).collect();
+        let (at, projects) = (Instant::now(), projects.to_vec());
+        *known = Some(KnownFolders { at, projects, trusted: trusted.clone() });
+        trusted
+    }
+
+    /// Finds a program in a search path, away from the projects of boxes.
+    pub fn find(
+        &self,
+        name: &str,
+        path: &OsStr,
+        projects: &[PathBuf],
+    ) -> Result<Tool, crate::process::ProcessError> {
+        found(name, self.of(path, projects).iter().cloned(), projects)
+    }
+
+    /// A search path without the folders of projects.
+    pub fn outside(&self, path: &OsStr, projects: &[PathBuf]) -> OsString {
+        let dirs = self.of(path, projects);
+        std::env::join_paths(dirs.iter()).unwrap_or_else(|_| "/usr/bin:/bin".into())
+    }
 }
 
 fn is_within(path: &Path, projects: &[PathBuf]) -> bool {
@@ -178,7 +216,10 @@ mod tests {
 
         /// Which `gh` is taken, with this search path and the project `shop`.
         fn gh(&self, names: &[&str]) -> Option<PathBuf> {
-            find("gh", &self.path(names), &[self.at("shop")]).ok().map(|tool| tool.path)
+            SearchPath::default()
+                .find("gh", &self.path(names), &[self.at("shop")])
+                .ok()
+                .map(|tool| tool.path)
         }
     }
 
@@ -208,14 +249,27 @@ mod tests {
         let folders = Folders::new();
         symlink(folders.at("shop/bin"), folders.at("link")).unwrap();
         let path = folders.path(&["shop/bin", "usr", "link", "shop"]);
-        assert_eq!(outside(&path, &[folders.at("shop")]), folders.path(&["usr"]));
+        assert_eq!(
+            SearchPath::default().outside(&path, &[folders.at("shop")]),
+            folders.path(&["usr"])
+        );
+    }
+
+    #[test]
+    fn relay_a35_a_new_project_is_passed_over_at_once() {
+        let folders = Folders::new();
+        let (known, path) = (SearchPath::default(), folders.path(&["shop/bin", "usr"]));
+        let gh = |projects: &[PathBuf]| known.find("gh", &path, projects).unwrap().path;
+        assert_eq!(gh(&[]), folders.at("shop/bin/gh"));
+        assert_eq!(gh(&[folders.at("shop")]), folders.at("usr/gh"));
+        assert_eq!(gh(&[folders.at("shop")]), folders.at("usr/gh"));
     }
 
     #[test]
     fn a_relative_folder_is_not_searched() {
         let folders = Folders::new();
         let path = format!("bin:.::{}", folders.at("usr").display());
-        let found = find("gh", OsStr::new(&path), &[]).unwrap();
+        let found = SearchPath::default().find("gh", OsStr::new(&path), &[]).unwrap();
         assert_eq!(found.path, folders.at("usr/gh"));
     }
 }

@@ -7,7 +7,7 @@ use crate::limits::Bucket;
 use crate::patient::{PATIENCE, Patient};
 use crate::ports::{BoxPort, Credentials, EventLog, Policies, Policy, Trail};
 use crate::process::{Limit, MAX_STREAM, ProcessError, Tool};
-use crate::programs::{self, Readiness};
+use crate::programs::{Readiness, SearchPath};
 use crate::registration::{Registration, Worktree};
 use crate::token::{Token, TokenHash, bearer};
 use crate::transfer::{Transfer, TransferError};
@@ -125,6 +125,9 @@ type Boxes = HashMap<BoxId, Arc<BoxState>>;
 pub(crate) struct Shared {
     pub deps: Deps,
     pub readiness: Readiness,
+    /// Of the host's search path, and of the one its programs get.
+    search: SearchPath,
+    path: SearchPath,
     pub quota: checkpoint::Quota,
     pub http: http::Client,
     pub processes: Semaphore,
@@ -174,6 +177,8 @@ impl Relay {
         let shared = Arc::new(Shared {
             deps,
             readiness,
+            search: SearchPath::default(),
+            path: SearchPath::default(),
             quota: checkpoint::Quota::default(),
             http: http::Client::default(),
             processes: Semaphore::new(MAX_PROCESSES_IN_ALL),
@@ -347,7 +352,7 @@ impl Shared {
 
     /// A host program, never one of a box's.
     pub fn tool(&self, name: &str) -> Result<Tool, ProcessError> {
-        programs::find(name, &self.deps.search_path, &self.projects())
+        self.search.find(name, &self.deps.search_path, &self.projects())
     }
 
     /// Folders a box's files come into.
@@ -366,7 +371,7 @@ impl Shared {
         // What a program starts by name must not be a project's either.
         let projects = self.projects();
         for (_, value) in env.iter_mut().filter(|(key, _)| key == "PATH") {
-            *value = programs::outside(value, &projects);
+            *value = self.path.outside(value, &projects);
         }
         let own = |key: &OsString| {
             key.to_str().is_some_and(|key| prefixes.iter().any(|p| key.starts_with(p)))

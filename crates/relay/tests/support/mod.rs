@@ -532,7 +532,11 @@ impl World {
     /// Puts a program in front of every other on the host's search path.
     pub fn program(&self, name: &str, script: &str) -> PathBuf {
         let path = self.dir.path().join("bin").join(name);
-        std::fs::write(&path, script).unwrap();
+        // By another process: what a child of this one has open for writing, if only until it
+        // becomes its own program, cannot be run.
+        let text = self.dir.path().join(format!("{name}.text"));
+        std::fs::write(&text, script).unwrap();
+        assert!(Command::new("cp").arg(&text).arg(&path).status().unwrap().success());
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path
     }
