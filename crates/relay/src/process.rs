@@ -267,10 +267,13 @@ pub fn base_env(
 
 pub(crate) fn trusted_dirs(path: &OsStr) -> impl Iterator<Item = PathBuf> + use<> {
     let dirs: Vec<PathBuf> = std::env::split_paths(path).collect();
-    dirs.into_iter().filter(|dir| {
-        let shared = |m: std::fs::Metadata| m.mode() & 0o002 != 0;
-        dir.is_absolute() && !std::fs::metadata(dir).is_ok_and(shared)
-    })
+    dirs.into_iter().filter(|dir| is_trusted(dir))
+}
+
+/// Nobody but its owner's group can put a program there.
+pub(crate) fn is_trusted(dir: &Path) -> bool {
+    let shared = |m: std::fs::Metadata| m.mode() & 0o002 != 0;
+    dir.is_absolute() && !std::fs::metadata(dir).is_ok_and(shared)
 }
 
 fn is_program(file: &Path) -> bool {

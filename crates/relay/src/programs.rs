@@ -7,7 +7,7 @@
 
 use crate::call::{Call, Stop};
 use crate::integration::own_variables;
-use crate::process::{Limit, Tool, trusted_dirs};
+use crate::process::{Limit, Tool, is_trusted};
 use connectors::connector::{Connector, Program};
 use protocol::exit;
 use std::collections::HashMap;
@@ -37,32 +37,37 @@ fn found(
     Ok(tool)
 }
 
-/// Folders of the search path that may hold the host's programs. Which those are is looked up on the
-/// disk again after a moment, and whenever there are other projects.
+/// Folders of the search path that may hold the host's programs. Which of them lie in projects is
+/// looked up on the disk again after a moment, and whenever there are other projects; whether others
+/// can write there, every time.
 #[derive(Default)]
 pub(crate) struct SearchPath(Mutex<Option<KnownFolders>>);
 
-#[derive(Clone)]
 struct KnownFolders {
     at: Instant,
     projects: Vec<PathBuf>,
-    trusted: Arc<[PathBuf]>,
+    outside: Arc<[PathBuf]>,
 }
 
 impl SearchPath {
-    fn of(&self, path: &OsStr, projects: &[PathBuf]) -> Arc<[PathBuf]> {
+    fn of(&self, path: &OsStr, projects: &[PathBuf]) -> Vec<PathBuf> {
+        let outside = self.outside_of(path, projects);
+        outside.iter().filter(|dir| is_trusted(dir)).cloned().collect()
+    }
+
+    fn outside_of(&self, path: &OsStr, projects: &[PathBuf]) -> Arc<[PathBuf]> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*known
             && known.at.elapsed() < FOLDERS_FOR
             && known.projects == projects
         {
-            return known.trusted.clone();
+            return known.outside.clone();
         }
-        let trusted: Arc<[PathBuf]> =
-            trusted_dirs(path).filter(|dir| !is_within(dir, projects)).collect();
+        let outside: Arc<[PathBuf]> =
+            std::env::split_paths(path).filter(|dir| !is_within(dir, projects)).collect();
         let (at, projects) = (Instant::now(), projects.to_vec());
-        *known = Some(KnownFolders { at, projects, trusted: trusted.clone() });
-        trusted
+        *known = Some(KnownFolders { at, projects, outside: outside.clone() });
+        outside
     }
 
     /// Finds a program in a search path, away from the projects of boxes.
@@ -72,7 +77,7 @@ impl SearchPath {
         path: &OsStr,
         projects: &[PathBuf],
     ) -> Result<Tool, crate::process::ProcessError> {
-        found(name, self.of(path, projects).iter().cloned(), projects)
+        found(name, self.of(path, projects).into_iter(), projects)
     }
 
     /// A search path without the folders of projects.
@@ -263,6 +268,18 @@ mod tests {
         assert_eq!(gh(&[]), folders.at("shop/bin/gh"));
         assert_eq!(gh(&[folders.at("shop")]), folders.at("usr/gh"));
         assert_eq!(gh(&[folders.at("shop")]), folders.at("usr/gh"));
+    }
+
+    #[test]
+    fn relay_a35_a_folder_others_can_write_is_passed_over_at_once() {
+        let folders = Folders::new();
+        let (known, path) = (SearchPath::default(), folders.path(&["shop/bin", "usr"]));
+        let gh = || known.find("gh", &path, &[]).unwrap().path;
+        assert_eq!(gh(), folders.at("shop/bin/gh"));
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(folders.at("shop/bin"), open).unwrap();
+        assert_eq!(gh(), folders.at("usr/gh"));
+        assert_eq!(known.outside(&path, &[]), folders.path(&["usr"]));
     }
 
     #[test]
