@@ -62,8 +62,8 @@ async fn serve(ui: &Ui, options: Options) -> Result<(), StartError> {
 
 fn greeting(home: &Path) -> String {
     format!(
-        "AgentBox host is ready, home {}. Answer questions in another terminal with \
-         `agentbox approvals --answer`, or one by one with `agentbox approve`.",
+        "AgentBox host is ready, home {}. Keep `agentbox approvals --answer` open in another \
+         terminal: a question that nobody could see is a no.",
         home.display()
     )
 }

@@ -66,9 +66,8 @@ fn serve_greets_and_ends_with_sigterm() {
     let mut child = home.command(&["serve"]).spawn().unwrap();
     let mut lines = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
     let greeting = lines.find(|l| l.as_ref().unwrap().contains("host is ready")).unwrap().unwrap();
-    assert!(
-        greeting.contains(home.path().to_str().unwrap()) && greeting.contains("agentbox approve")
-    );
+    assert!(greeting.contains(home.path().to_str().unwrap()), "{greeting}");
+    assert!(greeting.contains("agentbox approvals --answer"), "{greeting}");
     home.run(&["status"]).exits(0);
     kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
     let rest: Vec<_> = lines.map(Result::unwrap).collect();
