@@ -34,7 +34,15 @@ impl Core {
         };
         let index = self.store.next_index(&project_root).await?;
         let token = fresh_token()?;
-        let mut folders = Folders::make(self, &id)?;
+        // Before anything else of it is on disk: whoever is killed from here on finds it again.
+        self.store.begin_box(&id, &workspace).await?;
+        let mut folders = match Folders::make(self, &id) {
+            Ok(folders) => folders,
+            Err(e) => {
+                self.store.taken_back(&id).await?;
+                return Err(e);
+            }
+        };
         let spec = CreateSpec {
             id: id.clone(),
             name,
@@ -47,7 +55,6 @@ impl Core {
             certificates: boxes::host_certificates(self.settings.boxes.extra_cas.as_deref()),
             taken_branches: self.branches(),
         };
-        self.store.begin_box(&id, &spec.workspace).await?;
         let record = match boxes.create(spec, watcher).await {
             Ok(record) => record,
             Err(e) => {
