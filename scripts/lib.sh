@@ -165,16 +165,15 @@ remove_firewall_rules() {
   done
 }
 
-# ensure_image AGENTBOX…: builds the box image with the given command line of `agentbox`. Exit code 3
-# means that its base can be had from nowhere; then the base is made here.
+# ensure_image AGENTBOX…: builds the smallest box image with the given command line of `agentbox`. Exit
+# code 3 means that its base can be had from nowhere; then the base is made here.
 ensure_image() {
   local rc=0 base
-  "$@" prepare || rc=$?
+  "$@" prepare --stage core || rc=$?
   [ "$rc" = 3 ] || return "$rc"
   say "The base of the box image cannot be pulled; making it from Debian packages."
   base=$("$ROOT/scripts/base-image")
-  "$@" prepare --import-base - <"$base"
-  "$@" prepare
+  "$@" prepare --stage core --import-base - <"$base"
 }
 
 # ---- running things as a person without privileges

@@ -157,7 +157,7 @@ fn extra_certificates_of_the_host_are_trusted_in_a_box() {
     std::fs::create_dir_all(world.home()).unwrap();
     std::fs::write(
         world.home().join("config.yaml"),
-        format!("box:\n  extraCas: [{}]\n", cert.display()),
+        format!("box:\n  stage: core\n  extraCas: [{}]\n", cert.display()),
     )
     .unwrap();
     world.start_serve();

@@ -17,6 +17,7 @@ mod faults;
 mod git;
 mod github;
 mod hostile;
+mod image;
 mod keyring;
 mod people;
 mod policy;

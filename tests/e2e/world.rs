@@ -96,15 +96,16 @@ impl World {
         let path = format!("{}:{}", own.display(), self.env["PATH"]);
         self.env.insert("PATH".into(), path);
         self.make_project();
+        self.configure_only(&with_stage(""));
         self
     }
 
-    /// The host's settings, before or while it runs. Questions wait for an `agentbox approve` to
-    /// come, unless the settings say something about them.
+    /// The host's settings, before or while it runs. Unless they say something about it, questions
+    /// wait for an `agentbox approve` to come, and boxes have no more than a shell.
     pub fn configure(&self, yaml: &str) {
         let wait =
             if yaml.contains("approvals:") { "" } else { "approvals: {whenNobodyWatches: wait}\n" };
-        self.configure_only(&format!("{yaml}{wait}"));
+        self.configure_only(&with_stage(&format!("{yaml}{wait}")));
     }
 
     pub fn configure_only(&self, yaml: &str) {
@@ -418,6 +419,17 @@ impl Drop for World {
             }
         }
         remove_boxes(&self.project());
+    }
+}
+
+/// Boxes of tests are of the smallest stage, unless the settings name another.
+fn with_stage(yaml: &str) -> String {
+    if yaml.contains("stage:") {
+        yaml.to_owned()
+    } else if yaml.contains("box: {") {
+        yaml.replacen("box: {", "box: {stage: core, ", 1)
+    } else {
+        format!("{yaml}box: {{stage: core}}\n")
     }
 }
 

@@ -13,7 +13,7 @@ use crate::labels::{self, Labels};
 use crate::progress::{Step, Watcher};
 use crate::project::{canonical_folder, configured_root, folder_name, project_hash};
 use crate::repo::{self, Carry, RepoSnapshot};
-use crate::{Boxes, Error, Record};
+use crate::{Boxes, Error, Features, Record, Stage, docker, ports};
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountBindOptions,
     MountTmpfsOptions, MountType, NetworkCreateRequest,
@@ -23,7 +23,7 @@ use bollard::query_parameters::{
 };
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use protocol::ctl::{BOX_USER, ENV_GID, ENV_UID, Go, SeedPlan, paths};
+use protocol::ctl::{BOX_USER, Daemons, ENV_GID, ENV_UID, Go, SeedPlan, paths};
 use protocol::{BoxId, BoxName};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -53,6 +53,8 @@ pub struct CreateSpec {
     pub run_dir: PathBuf,
     /// The box's bearer token; 64 hex digits.
     pub token: String,
+    /// What it is to run besides commands, as far as its image can.
+    pub daemons: Daemons,
     /// What the box must trust besides the usual authorities.
     pub certificates: Vec<Certificate>,
     /// Branches of other boxes that may not be on the host yet.
@@ -159,14 +161,14 @@ impl Saga {
         // Neither is cut off while the other fails: what is begun can be undone only when done.
         let (container, carry) =
             tokio::join!(self.to_the_end(self.container(project)), self.carry(project));
-        let ((network, container), carry) = (container?, carry?);
+        let ((network, container, features), carry) = (container?, carry?);
         self.to_the_end(self.boxes.start_container(&container)).await?;
         step.done();
 
         let step = Step::start(&self.watcher, "Copy the project");
         self.or_cancelled(self.begin(project, &container, &carry, &step)).await?;
         step.done();
-        Ok(self.record(project, network, container))
+        Ok(Record { features, ..self.record(project, network, container) })
     }
 
     fn record(&self, project: &Project, network: String, container: String) -> Record {
@@ -187,6 +189,7 @@ impl Saga {
             publish: None,
             base: project.repo.as_ref().and_then(|repo| repo.head.clone()),
             repo: project.repo.as_ref().map(RepoSnapshot::record),
+            features: Features::default(),
         }
     }
 
@@ -197,8 +200,8 @@ impl Saga {
         }
     }
 
-    /// The network and the container, in that order, by their ids.
-    async fn container(&self, project: &Project) -> Result<(String, String), Error> {
+    /// The network and the container, in that order, by their ids, and what the box will have.
+    async fn container(&self, project: &Project) -> Result<(String, String, Features), Error> {
         let engine = &self.boxes.engine;
         let Some(image) = engine.image_labels_of(&self.spec.image).await? else {
             return Err(Error::NoImage(self.spec.image.clone()));
@@ -206,15 +209,20 @@ impl Saga {
         let name = format!("agentbox-{}", self.spec.name);
         let labels =
             self.boxes.box_labels(&self.spec.id, &self.spec.name, &project_hash(&project.root));
+        let features = features(&self.spec.daemons, Stage::of_image(&image))?;
+        if features.docker {
+            self.boxes.docker_volume(&self.spec.id, labels.clone()).await?;
+        }
         let network = self.network(&name, labels.clone()).await?;
-        let body = container_body(&self.spec, engine.profile(), project, labels, &network)?;
+        let body =
+            container_body(&self.spec, engine.profile(), project, labels, &network, features)?;
         let options = CreateContainerOptionsBuilder::default().name(&name).build();
         let request = engine.docker().create_container(Some(options), body);
         let created = engine.ask("make the container", SLOW, request).await.map_err(|error| {
             if error.status() == Some(409) { Error::NameTaken(name.clone()) } else { error }
         })?;
         self.trust(&created.id, &image).await?;
-        Ok((network, created.id))
+        Ok((network, created.id, features))
     }
 
     async fn network(&self, name: &str, labels: Labels) -> Result<String, Error> {
@@ -260,7 +268,8 @@ impl Saga {
             _ => None,
         };
         let names = repo.is_some().then(|| carry.untracked.clone());
-        let go = json_line(&Go { token: self.spec.token.clone() })?;
+        let (token, daemons) = (self.spec.token.clone(), self.spec.daemons.clone());
+        let go = json_line(&Go { token, daemons })?;
         let plan = json_line(&SeedPlan { repo })?;
         let files = Selection { root: project.workspace.clone(), names }.archive();
         let mut sent: u64 = 0;
@@ -325,6 +334,21 @@ fn refuse_home(workspace: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// What is asked for and can be had. A screen or an ssh server an image lacks is left out; whoever
+/// asks for an engine is told.
+fn features(wanted: &Daemons, stage: Option<Stage>) -> Result<Features, Error> {
+    // An image that says nothing may have everything.
+    let stage = stage.unwrap_or(Stage::Full);
+    if wanted.docker && stage != Stage::Full {
+        return Err(Error::NoInnerEngineIn(stage));
+    }
+    Ok(Features {
+        vnc: wanted.vnc_password.is_some() && stage != Stage::Core,
+        ssh: wanted.ssh.is_some() && stage == Stage::Full,
+        docker: wanted.docker,
+    })
+}
+
 /// Rootless Podman maps the host user to 1000 in the box.
 fn ids_in(profile: &Profile) -> (u32, u32) {
     if is_rootless_podman(profile) { (1000, 1000) } else { box_ids() }
@@ -340,9 +364,12 @@ fn container_body(
     project: &Project,
     labels: Labels,
     network: &str,
+    features: Features,
 ) -> Result<ContainerCreateBody, Error> {
     let (uid, gid) = ids_in(profile);
-    let host_config = HostConfig {
+    let port_bindings = ports::bindings(features);
+    let exposed_ports = Some(ports::exposed(&port_bindings));
+    let mut host_config = HostConfig {
         // The box's processes count as the person's own: a fork bomb must end inside.
         pids_limit: Some(PIDS),
         mounts: Some(mounts(spec, spec.channel(profile), project)?),
@@ -350,8 +377,12 @@ fn container_body(
         security_opt: profile.selinux.then(|| vec!["label=disable".to_owned()]),
         userns_mode: is_rootless_podman(profile).then(|| "keep-id:uid=1000,gid=1000".to_owned()),
         log_config: log_limit(profile),
+        port_bindings: Some(port_bindings),
         ..HostConfig::default()
     };
+    if features.docker {
+        docker::empower(&mut host_config, &spec.id);
+    }
     Ok(ContainerCreateBody {
         image: Some(spec.image.clone()),
         // The container's name may be longer than a host name can be.
@@ -366,7 +397,10 @@ fn container_body(
             format!("AGENTBOX_BOX_NAME={}", spec.name),
             format!("{ENV_UID}={uid}"),
             format!("{ENV_GID}={gid}"),
+            // Empty is as good as none, and hides that of a checkpoint whose box had a screen.
+            format!("DISPLAY={}", if features.vnc { ":1" } else { "" }),
         ]),
+        exposed_ports,
         labels: Some(labels),
         stop_timeout: Some(STOP_SECONDS.into()),
         host_config: Some(host_config),

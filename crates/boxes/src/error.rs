@@ -31,6 +31,10 @@ pub enum Error {
     NoImage(String),
     #[error("the image {0} is no checkpoint of this installation")]
     NotOurs(String),
+    #[error("an engine without root's rights cannot give a box an engine of its own")]
+    NoInnerEngine,
+    #[error("an image of the stage {} has no container engine in it", .0.as_str())]
+    NoInnerEngineIn(crate::Stage),
     #[error("the box image could not be built, {step}: {why}\n{output}")]
     Build { step: String, why: String, output: String },
 
@@ -84,6 +88,8 @@ impl Error {
             }
             Error::NoImage(_) => "leave the image out to use the built-in one",
             Error::NameTaken(_) => "choose another name, or remove that container",
+            Error::NoInnerEngine => "make the box without --docker, or use an engine run by root",
+            Error::NoInnerEngineIn(_) => "set box.stage to full, or make the box without --docker",
             Error::NotRunning => "start it: agentbox start",
             Error::NoGit(_) => "install git",
             Error::NoFreeBranch(_) => "delete old agentbox/ branches, or choose another name",

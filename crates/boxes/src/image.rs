@@ -7,7 +7,7 @@ use crate::certificates::{self, Certificate};
 use crate::engine::{QUICK, limited};
 use crate::progress::{Step, Watcher};
 use crate::project::hex;
-use crate::{Boxes, Engine, Error};
+use crate::{Boxes, Engine, Error, labels};
 use bollard::models::{BuildInfo, CreateImageInfo};
 use bollard::query_parameters::{BuildImageOptionsBuilder, CreateImageOptionsBuilder};
 use futures_util::{Stream, StreamExt};
@@ -20,14 +20,56 @@ use tokio::io::AsyncRead;
 /// The built-in Dockerfile.
 pub const DOCKERFILE: &str = include_str!("../../../Dockerfile.box");
 
+/// Small files it copies: path in the context, mode, content.
+const FILES: [(&str, u32, &[u8]); 4] = [
+    ("box/chromium", 0o755, include_bytes!("../../../box/chromium")),
+    ("box/profile.sh", 0o644, include_bytes!("../../../box/profile.sh")),
+    ("box/sshd_config", 0o600, include_bytes!("../../../box/sshd_config")),
+    ("box/tmux.conf", 0o644, include_bytes!("../../../box/tmux.conf")),
+];
+
+/// The name all box images have.
+pub(crate) const REPOSITORY: &str = "agentbox/box";
+
 /// How long a build or a pull may be silent.
 const SILENCE: Duration = Duration::from_secs(600);
 /// How many lines of a failed build are kept.
 const TAIL: usize = 40;
 
+/// How much is in an image. Each has what the one before it has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// A shell and git.
+    Core,
+    /// And a screen in the browser.
+    Desktop,
+    /// And the agents, an ssh server, a container engine.
+    #[default]
+    Full,
+}
+
+impl Stage {
+    pub const ALL: [Stage; 3] = [Stage::Core, Stage::Desktop, Stage::Full];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stage::Core => "core",
+            Stage::Desktop => "desktop",
+            Stage::Full => "full",
+        }
+    }
+
+    /// By an image's labels, which its checkpoints keep; none for a stranger's image.
+    pub(crate) fn of_image(labels: &HashMap<String, String>) -> Option<Self> {
+        let name = labels.get(labels::STAGE)?;
+        Self::ALL.into_iter().find(|stage| stage.as_str() == name)
+    }
+}
+
 /// What the image is made of.
 #[derive(Debug, Clone)]
 pub struct ImageSpec {
+    pub stage: Stage,
     pub dockerfile: String,
     /// The static `agentbox-ctl` for the engine's architecture.
     pub ctl: PathBuf,
@@ -35,20 +77,22 @@ pub struct ImageSpec {
 }
 
 impl ImageSpec {
-    pub fn new(ctl: impl Into<PathBuf>, certificates: Vec<Certificate>) -> Self {
-        Self { dockerfile: DOCKERFILE.to_owned(), ctl: ctl.into(), certificates }
+    pub fn new(stage: Stage, ctl: impl Into<PathBuf>, certificates: Vec<Certificate>) -> Self {
+        Self { stage, dockerfile: DOCKERFILE.to_owned(), ctl: ctl.into(), certificates }
     }
 
-    /// `agentbox/box:<16 hex digits>`.
+    /// `agentbox/box:<stage>-<16 hex digits>`.
     pub fn tag(&self) -> Result<String, Error> {
         let ctl = read(&self.ctl)?;
         let mut digest = Sha256::new();
         let trusted = certificates::hash(&self.certificates);
-        for part in [self.dockerfile.as_bytes(), &ctl, trusted.as_bytes()] {
+        let parts = [self.dockerfile.as_bytes(), &ctl, trusted.as_bytes()];
+        for part in parts.into_iter().chain(FILES.map(|(_, _, content)| content)) {
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
         }
-        Ok(format!("agentbox/box:{}", &hex(&digest.finalize())[..16]))
+        let stage = self.stage.as_str();
+        Ok(format!("{REPOSITORY}:{stage}-{}", &hex(&digest.finalize())[..16]))
     }
 
     /// The build context, a few megabytes.
@@ -67,6 +111,10 @@ impl ImageSpec {
         let mut write = || {
             add("Dockerfile", 0o644, self.dockerfile.as_bytes())?;
             add("agentbox-ctl", 0o755, &ctl)?;
+            add("box/", 0o755, b"")?;
+            for (name, mode, content) in FILES {
+                add(name, mode, content)?;
+            }
             add("certificates/", 0o755, b"")?;
             for (name, pem) in &self.certificates {
                 add(&format!("certificates/{name}"), 0o644, pem)?;
@@ -93,19 +141,37 @@ impl Boxes {
         let _turn = self.building.lock().await;
         if self.engine.image_labels_of(&tag).await?.is_none() {
             self.engine.ensure_base(&spec.dockerfile, &watcher).await?;
-            self.build(spec, &tag, &watcher).await?;
+            self.build(spec, &tag, false, &watcher).await?;
         }
         Ok(tag)
     }
 
-    async fn build(&self, spec: &ImageSpec, tag: &str, watcher: &Watcher) -> Result<(), Error> {
+    /// Makes the image from nothing, with what there is of everything today, and returns its tag.
+    /// The one before it stays for the boxes made from it.
+    pub async fn rebuild_image(&self, spec: &ImageSpec, watcher: Watcher) -> Result<String, Error> {
+        let tag = spec.tag()?;
+        let _turn = self.building.lock().await;
+        self.engine.ensure_base(&spec.dockerfile, &watcher).await?;
+        self.build(spec, &tag, true, &watcher).await?;
+        Ok(tag)
+    }
+
+    async fn build(
+        &self,
+        spec: &ImageSpec,
+        tag: &str,
+        anew: bool,
+        watcher: &Watcher,
+    ) -> Result<(), Error> {
         let step = Step::start(watcher, "Build the box image");
         let options = BuildImageOptionsBuilder::default()
             .dockerfile("Dockerfile")
             .t(tag)
+            .target(spec.stage.as_str())
+            .nocache(anew)
             .rm(true)
             .forcerm(true)
-            .labels(&self.image_labels(&certificates::hash(&spec.certificates)))
+            .labels(&self.image_labels(spec.stage, &certificates::hash(&spec.certificates)))
             .build();
         let docker = self.engine.patient(SILENCE);
         let context = bollard::body_full(spec.context()?.into());
@@ -289,9 +355,9 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let ctl = temp.path().join("ctl");
         std::fs::write(&ctl, "one").unwrap();
-        let mut spec = ImageSpec::new(&ctl, vec![]);
+        let mut spec = ImageSpec::new(Stage::Core, &ctl, vec![]);
         let first = spec.tag().unwrap();
-        assert!(first.starts_with("agentbox/box:") && first.len() == 13 + 16, "{first}");
+        assert!(first.starts_with("agentbox/box:core-") && first.len() == 18 + 16, "{first}");
         assert_eq!(spec.tag().unwrap(), first);
         spec.certificates.push(("a.crt".to_owned(), b"x".to_vec()));
         let second = spec.tag().unwrap();
@@ -330,7 +396,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let ctl = temp.path().join("ctl");
         std::fs::write(&ctl, "binary").unwrap();
-        let spec = ImageSpec::new(&ctl, vec![("a.crt".to_owned(), b"x".to_vec())]);
+        let spec = ImageSpec::new(Stage::Full, &ctl, vec![("a.crt".to_owned(), b"x".to_vec())]);
         let bytes = spec.context().unwrap();
         let mut archive = tar::Archive::new(bytes.as_slice());
         let entries = archive.entries().unwrap().map(|entry| {
@@ -340,6 +406,11 @@ mod tests {
         let expected = [
             ("Dockerfile", 0o644),
             ("agentbox-ctl", 0o755),
+            ("box/", 0o755),
+            ("box/chromium", 0o755),
+            ("box/profile.sh", 0o644),
+            ("box/sshd_config", 0o600),
+            ("box/tmux.conf", 0o644),
             ("certificates/", 0o755),
             ("certificates/a.crt", 0o644),
         ];

@@ -2,7 +2,7 @@
 //!
 //! Ownership is decided here and nowhere else: an object is ours when it carries our owner label.
 
-use crate::Boxes;
+use crate::{Boxes, Stage};
 use protocol::{BoxId, BoxName};
 use std::collections::HashMap;
 
@@ -17,7 +17,11 @@ pub const CERTIFICATES: &str = "agentbox.certificates";
 /// On a checkpoint: its name.
 pub const CHECKPOINT: &str = "agentbox.checkpoint";
 
+/// On an image: how much is in it ([`crate::Stage`]).
+pub const STAGE: &str = "agentbox.stage";
+
 pub const ROLE_BOX: &str = "box";
+pub const ROLE_DOCKER_DATA: &str = "docker-data";
 pub const ROLE_IMAGE: &str = "image";
 pub const ROLE_CHECKPOINT: &str = "checkpoint";
 
@@ -35,12 +39,13 @@ impl Boxes {
         ])
     }
 
-    pub(crate) fn image_labels(&self, certificates: &str) -> Labels {
+    pub(crate) fn image_labels(&self, stage: Stage, certificates: &str) -> Labels {
         pairs(&[
             (OWNER, &self.owner),
             (ROLE, ROLE_IMAGE),
             (SCHEMA, "1"),
             (CERTIFICATES, certificates),
+            (STAGE, stage.as_str()),
         ])
     }
 

@@ -6,15 +6,16 @@
 use crate::create::{GO, STOP_SECONDS, json_line};
 use crate::engine::{QUICK, SLOW, limited};
 use crate::exec::{CtlCall, Nothing};
-use crate::{Boxes, Error, Record, labels, repo};
+use crate::{Boxes, Error, Record, labels, ports, repo};
 use bollard::models::{ContainerStateStatusEnum, ContainerSummaryStateEnum};
 use bollard::query_parameters::{
     InspectContainerOptions, ListContainersOptionsBuilder, ListNetworksOptionsBuilder,
-    RemoveContainerOptionsBuilder, StopContainerOptionsBuilder,
+    ListVolumesOptionsBuilder, RemoveContainerOptionsBuilder, RemoveVolumeOptions,
+    StopContainerOptionsBuilder,
 };
 use futures_util::stream;
 use protocol::BoxId;
-use protocol::boxes::BoxState;
+use protocol::boxes::{BoxState, Endpoints};
 use protocol::ctl::Go;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -39,8 +40,8 @@ impl Removal {
 }
 
 impl Boxes {
-    /// Starts a stopped or paused box and gives it its token.
-    pub async fn start(&self, record: &Record, token: &str) -> Result<(), Error> {
+    /// Starts a stopped or paused box and gives it its token and what its daemons need.
+    pub async fn start(&self, record: &Record, go: impl Into<Go>) -> Result<(), Error> {
         // The engine's own complaint about a missing mount says little.
         if let Some(repo) = record.repo.as_ref().filter(|repo| !repo.common_dir.is_dir()) {
             return Err(Error::RepositoryGone(repo.common_dir.clone()));
@@ -54,17 +55,17 @@ impl Boxes {
         } else {
             self.start_container(&record.container).await?;
         }
-        self.release(record, token).await
+        self.release(record, go).await
     }
 
     /// Gives a running box its token and releases PID 1, for a container that was started by other
     /// means. Harmless when it is already released.
-    pub async fn release(&self, record: &Record, token: &str) -> Result<(), Error> {
-        self.go(&record.container, token).await
+    pub async fn release(&self, record: &Record, go: impl Into<Go>) -> Result<(), Error> {
+        self.go(&record.container, &go.into()).await
     }
 
-    pub(crate) async fn go(&self, container: &str, token: &str) -> Result<(), Error> {
-        let line = json_line(&Go { token: token.to_owned() })?;
+    pub(crate) async fn go(&self, container: &str, go: &Go) -> Result<(), Error> {
+        let line = json_line(go)?;
         let call = CtlCall {
             args: vec!["go".to_owned()],
             user: Some("0".to_owned()),
@@ -124,24 +125,45 @@ impl Boxes {
             let done = self.engine.ask("remove the network", SLOW, request).await;
             removal.note(&format!("network {}", network.name.unwrap_or(id)), done);
         }
+        let options = ListVolumesOptionsBuilder::default().filters(&filters).build();
+        let request = docker.list_volumes(Some(options));
+        let volumes = self.engine.ask("list the box's volumes", QUICK, request).await?.volumes;
+        for volume in volumes.unwrap_or_default() {
+            let request = docker.remove_volume(&volume.name, None::<RemoveVolumeOptions>);
+            let done = self.engine.ask("remove the volume", SLOW, request).await;
+            removal.note(&format!("volume {}", volume.name), done);
+        }
         Ok(removal)
     }
 
-    /// The state of every box of this installation that has a container, in one question.
-    pub async fn states(&self) -> Result<HashMap<BoxId, BoxState>, Error> {
+    /// Every box of this installation that has a container, in one question.
+    pub async fn seen(&self) -> Result<HashMap<BoxId, Seen>, Error> {
         let options =
             ListContainersOptionsBuilder::default().all(true).filters(&self.ours()).build();
         let request = self.engine.docker().list_containers(Some(options));
         let containers = self.engine.ask("list the boxes", QUICK, request).await?;
         let state_of = |container: bollard::models::ContainerSummary| {
             let id = container.labels?.remove(labels::BOX)?.parse().ok()?;
-            Some((id, state(container.state)))
+            let endpoints = ports::from_list(&container.ports.unwrap_or_default());
+            Some((id, Seen { state: state(container.state), endpoints }))
         };
         Ok(containers.into_iter().filter_map(state_of).collect())
     }
+
+    /// [`Boxes::seen`], states alone.
+    pub async fn states(&self) -> Result<HashMap<BoxId, BoxState>, Error> {
+        Ok(self.seen().await?.into_iter().map(|(id, seen)| (id, seen.state)).collect())
+    }
 }
 
-fn gone(error: Error) -> Error {
+/// A box as the engine lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    pub state: BoxState,
+    pub endpoints: Endpoints,
+}
+
+pub(crate) fn gone(error: Error) -> Error {
     if error.status() == Some(404) { Error::NoContainer } else { error }
 }
 

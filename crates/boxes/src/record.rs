@@ -39,6 +39,20 @@ pub struct Record {
     /// The commit the box started from; none in a repository without commits.
     pub base: Option<String>,
     pub repo: Option<RepoRecord>,
+    #[serde(default)]
+    pub features: Features,
+}
+
+/// What a box has besides its shell. Decided when it is made: ports and powers of a container
+/// cannot be changed later.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Features {
+    /// A screen in the browser.
+    pub vnc: bool,
+    pub ssh: bool,
+    /// A container engine of its own, with the powers that needs.
+    pub docker: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 
 mod support;
 
-use agentbox_boxes::{Error, ImageSpec, progress};
+use agentbox_boxes::{Error, ImageSpec, Stage, progress};
 use bollard::query_parameters::RemoveImageOptions;
 use protocol::boxes::{Progress, StepState};
 use std::sync::{Arc, Mutex};
@@ -46,9 +46,9 @@ async fn the_box_image_is_built_once_and_labelled() {
 async fn a_failing_step_is_shown_with_its_output() {
     let install = Install::new().await;
     let mark = u32::from_be_bytes(random());
-    let mut spec = ImageSpec::new(ctl(), vec![]);
+    let mut spec = ImageSpec::new(Stage::Core, ctl(), vec![]);
     spec.dockerfile =
-        format!("FROM debian:bookworm-slim\nRUN echo {mark} before it broke && exit 3\n");
+        format!("FROM debian:bookworm-slim AS core\nRUN echo {mark} before it broke && exit 3\n");
     let seen: Arc<Mutex<Vec<Progress>>> = Arc::default();
     let watcher = {
         let seen = seen.clone();
@@ -69,7 +69,7 @@ async fn a_failing_step_is_shown_with_its_output() {
 #[tokio::test]
 async fn a_base_image_that_cannot_be_had_comes_with_a_hint() {
     let install = Install::new().await;
-    let mut spec = ImageSpec::new(ctl(), vec![]);
+    let mut spec = ImageSpec::new(Stage::Core, ctl(), vec![]);
     spec.dockerfile = "FROM localhost:1/agentbox-test/none:x\n".to_owned();
     let error = expect_err(install.boxes.ensure_image(&spec, progress::silent()).await);
     assert!(

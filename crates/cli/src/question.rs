@@ -105,7 +105,7 @@ fn more(text: &mut String, count: u32, what: &str) {
 }
 
 /// “512 bytes”, “1.2 KB”, “34 MB”.
-fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KB", "MB", "GB", "TB", "PB"];
     if bytes < 1000 {
         return format!("{bytes} bytes");

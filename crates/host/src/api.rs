@@ -156,9 +156,7 @@ impl Api {
             removed: removal.removed,
             failed: removal.failed,
         };
-        for dir in
-            [home::box_run_dir(&self.core.home, &id), home::box_repo_dir(&self.core.home, &id)]
-        {
+        for dir in home::box_dirs(&self.core.home, &id) {
             if let Err(e) = std::fs::remove_dir_all(&dir)
                 && e.kind() != std::io::ErrorKind::NotFound
             {
@@ -456,11 +454,14 @@ impl Core {
         }
         let _starting = Starting::mark(self, id);
         let token = fresh_token()?;
+        let go = self.go(&record, token.as_str())?;
+        let daemons = go.daemons.clone();
         self.register(&record, &token)?;
         self.keep_token(&record, &token).await?;
         self.keep_bridge(id);
-        boxes.start(&record, token.as_str()).await.map_err(control_error)?;
+        boxes.start(&record, go).await.map_err(control_error)?;
         self.set_box_state(id, BoxState::Running);
+        self.went(&boxes, &record, daemons).await;
         self.keep_bridge(id);
         Ok(())
     }
@@ -471,9 +472,12 @@ impl Core {
         let (boxes, record) = self.reach(id).await?;
         self.keep_bridge(id);
         let token = fresh_token()?;
+        let go = self.go(&record, token.as_str())?;
+        let daemons = go.daemons.clone();
         self.relay.expect(id, token.hash());
-        boxes.release(&record, token.as_str()).await.map_err(control_error)?;
+        boxes.release(&record, go).await.map_err(control_error)?;
         self.relay.settle(id);
+        self.went(&boxes, &record, daemons).await;
         self.keep_token(&record, &token).await?;
         self.land_soon(id);
         Ok(())

@@ -8,7 +8,7 @@ use crate::resolve::Candidate;
 use crate::store::{Store, StoreError, StoredBox, now};
 use approvals::Broker;
 use boxes::{Boxes, Record};
-use protocol::boxes::{BoxState, BoxView};
+use protocol::boxes::{BoxState, BoxView, Endpoints};
 use protocol::control::{ControlError, EngineStatus, ErrorCode, HostEvent, HostStatus, Notice};
 use protocol::{BoxId, BoxName, Millis};
 use relay::{Bucket, Relay, Token};
@@ -85,6 +85,10 @@ pub struct Known {
     pub landings: Bucket,
     /// Its questions are denied until then.
     pub muted_until: Option<Millis>,
+    /// Where it is reached; see [`crate::daemons`].
+    pub endpoints: Endpoints,
+    /// Of its screen. Nowhere but here.
+    pub vnc_password: Option<String>,
 }
 
 impl Known {
@@ -98,6 +102,8 @@ impl Known {
             landing: None,
             landings,
             muted_until: None,
+            endpoints: Endpoints::default(),
+            vnc_password: None,
         }
     }
 }
@@ -263,6 +269,7 @@ impl Core {
         let changed = match self.state().boxes.get_mut(id) {
             Some(known) if known.state != new => {
                 known.state = new;
+                known.close(new);
                 true
             }
             _ => false,

@@ -2,13 +2,14 @@
 
 use crate::core::{Core, fresh_token};
 use crate::engine::control_error;
-use crate::home;
+use crate::{daemons, home};
 use boxes::{Boxes, Channel, CreateSpec, ImageSpec, Record, Watcher};
 use connectors::git::RemoteName;
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{ControlError, CreateBox, ErrorCode};
 use protocol::{BoxId, BoxName};
 use relay::{Entry, Registration, RemoteUrls, Token, Worktree};
+use settings::Settings;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,10 +28,11 @@ impl Core {
         let folder = project_root.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = given.unwrap_or_else(|| BoxName::from_folder(&folder, &id));
         let _reserved = Reserved::take(self, &name, &id)?;
+        let settings = self.settings_for(&project_root)?;
         let saved = self.store.default_checkpoint(&project_root.to_string_lossy()).await?;
-        let image = match request.image.or(saved).or_else(|| self.settings.boxes.image.clone()) {
+        let image = match request.image.or(saved).or_else(|| settings.boxes.image.clone()) {
             Some(image) => image,
-            None => self.box_image(&boxes, watcher.clone()).await?,
+            None => self.box_image(&boxes, &settings, watcher.clone()).await?,
         };
         let index = self.store.next_index(&project_root).await?;
         let token = fresh_token()?;
@@ -38,6 +40,14 @@ impl Core {
         self.store.begin_box(&id, &workspace).await?;
         let mut folders = match Folders::make(self, &id) {
             Ok(folders) => folders,
+            Err(e) => {
+                self.store.taken_back(&id).await?;
+                return Err(e);
+            }
+        };
+        let wanted = daemons::wanted(&settings, request.vnc, request.docker);
+        let daemons = match self.daemons(&id, wanted) {
+            Ok(daemons) => daemons,
             Err(e) => {
                 self.store.taken_back(&id).await?;
                 return Err(e);
@@ -52,7 +62,8 @@ impl Core {
             channel: crate::bridge::wanted_channel(self.settings.engine.channel),
             run_dir: folders.run.clone(),
             token: token.as_str().to_owned(),
-            certificates: boxes::host_certificates(self.settings.boxes.extra_cas.as_deref()),
+            daemons: daemons.clone(),
+            certificates: boxes::host_certificates(settings.boxes.extra_cas.as_deref()),
             taken_branches: self.branches(),
         };
         let record = match boxes.create(spec, watcher).await {
@@ -66,6 +77,7 @@ impl Core {
             Made { core: self.clone(), boxes: boxes.clone(), record: Some(record.clone()) };
         self.register(&record, &token)?;
         self.keep(record.clone(), &token, BoxState::Running).await?;
+        self.went(&boxes, &record, daemons).await;
         self.keep_bridge(&id);
         made.record = None;
         folders.kept = true;
@@ -86,7 +98,12 @@ impl Core {
         self.state().boxes.values().filter_map(|k| k.record.branch.clone()).collect()
     }
 
-    async fn box_image(&self, boxes: &Boxes, watcher: Watcher) -> Result<String, ControlError> {
+    async fn box_image(
+        &self,
+        boxes: &Boxes,
+        settings: &Settings,
+        watcher: Watcher,
+    ) -> Result<String, ControlError> {
         let ctl = crate::ctl_binary().ok_or_else(|| {
             ControlError::new(
                 ErrorCode::Failed,
@@ -94,8 +111,8 @@ impl Core {
             )
             .hint("build it with make build, or set AGENTBOX_CTL to its path.")
         })?;
-        let certificates = boxes::host_certificates(self.settings.boxes.extra_cas.as_deref());
-        let spec = ImageSpec::new(ctl, certificates);
+        let certificates = boxes::host_certificates(settings.boxes.extra_cas.as_deref());
+        let spec = ImageSpec::new(daemons::stage(settings), ctl, certificates);
         boxes.ensure_image(&spec, watcher).await.map_err(control_error)
     }
 
@@ -251,7 +268,7 @@ impl Drop for Reserved {
 /// The folders of a box that may not come to be.
 struct Folders {
     run: PathBuf,
-    repos: PathBuf,
+    all: [PathBuf; 3],
     kept: bool,
 }
 
@@ -261,15 +278,16 @@ impl Folders {
         home::private_dir(&run)
             .and_then(|()| give_to_box_user(&[&run]))
             .map_err(|e| ControlError::new(ErrorCode::Failed, format!("{}: {e}", run.display())))?;
-        Ok(Self { run, repos: home::box_repo_dir(&core.home, id), kept: false })
+        Ok(Self { run, all: home::box_dirs(&core.home, id), kept: false })
     }
 }
 
 impl Drop for Folders {
     fn drop(&mut self) {
         if !self.kept {
-            let _ = std::fs::remove_dir_all(&self.run);
-            let _ = std::fs::remove_dir_all(&self.repos);
+            for dir in &self.all {
+                let _ = std::fs::remove_dir_all(dir);
+            }
         }
     }
 }

@@ -229,7 +229,7 @@ async fn image(engine: Engine, settings: &Settings) -> Check {
         return check("engine", label, Level::Warn, "cannot be built without agentbox-ctl", None);
     };
     let certificates = boxes::host_certificates(settings.boxes.extra_cas.as_deref());
-    let spec = ImageSpec::new(ctl, certificates);
+    let spec = ImageSpec::new(crate::daemons::stage(settings), ctl, certificates);
     let tag = match spec.tag() {
         Ok(tag) => tag,
         Err(e) => return check("engine", label, Level::Warn, &e.to_string(), None),

@@ -104,16 +104,19 @@ impl Core {
 
     /// Lists all boxes again: whatever happened while nobody listened.
     async fn look(self: &Arc<Self>, boxes: &Boxes) {
-        let states = match boxes.states().await {
-            Ok(states) => states,
+        let seen = match boxes.seen().await {
+            Ok(seen) => seen,
             Err(e) => return self.lost(e.to_string()),
         };
         let detail = boxes.engine().profile().to_string();
         self.set_engine(EngineStatus { reachable: true, detail, hint: None });
         let ids: Vec<BoxId> = self.state().boxes.keys().cloned().collect();
         for id in &ids {
-            let state = states.get(id).copied().unwrap_or(BoxState::Missing);
+            let state = seen.get(id).map_or(BoxState::Missing, |seen| seen.state);
             self.set_box_state(id, state);
+            if let (Some(known), Some(seen)) = (self.state().boxes.get_mut(id), seen.get(id)) {
+                known.endpoints = seen.endpoints;
+            }
             if state == BoxState::Running {
                 self.keep_bridge(id);
                 if !self.state().is_released(id) {
@@ -157,7 +160,7 @@ impl Core {
             {
                 tracing::warn!("{e}");
             }
-            for dir in [home::box_run_dir(&core.home, &id), home::box_repo_dir(&core.home, &id)] {
+            for dir in home::box_dirs(&core.home, &id) {
                 let _ = std::fs::remove_dir_all(dir);
             }
             if let Err(e) = core.store.taken_back(&id).await {

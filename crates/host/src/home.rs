@@ -12,7 +12,7 @@ pub fn default_home() -> Option<PathBuf> {
 
 /// Makes the folders, for their owner alone. Existing ones are tightened.
 pub fn prepare(home: &Path) -> io::Result<()> {
-    for dir in ["", "run", "run/boxes", "repos", "relay", "logs"] {
+    for dir in ["", "run", "run/boxes", "boxes", "repos", "relay", "logs"] {
         private_dir(&home.join(dir))?;
     }
     Ok(())
@@ -56,6 +56,16 @@ pub fn database(home: &Path) -> PathBuf {
 /// The folder of sockets that is mounted into one box.
 pub fn box_run_dir(home: &Path, id: &protocol::BoxId) -> PathBuf {
     home.join("run/boxes").join(id.as_str())
+}
+
+/// What else the host keeps for one box; never mounted anywhere.
+pub fn box_dir(home: &Path, id: &protocol::BoxId) -> PathBuf {
+    home.join("boxes").join(id.as_str())
+}
+
+/// Every folder of one box.
+pub fn box_dirs(home: &Path, id: &protocol::BoxId) -> [PathBuf; 3] {
+    [box_run_dir(home, id), box_repo_dir(home, id), box_dir(home, id)]
 }
 
 /// The box's clean transfer repository and whatever else the relay keeps for it.

@@ -17,6 +17,7 @@ mod control;
 mod core;
 mod create;
 mod credentials;
+pub mod daemons;
 mod doctor;
 mod engine;
 mod events;
@@ -33,6 +34,7 @@ mod resolve;
 #[cfg(test)]
 mod samples;
 mod sink;
+pub mod ssh_keys;
 mod start;
 mod store;
 

@@ -57,6 +57,19 @@ impl BoxState {
     }
 }
 
+/// Ports on this computer's own address that lead into a box. They are others after every start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Endpoints {
+    /// What the box serves on port 80.
+    pub web: Option<u16>,
+    /// The screen; none when the box has none.
+    pub vnc: Option<u16>,
+    /// None when the box has no ssh server.
+    pub ssh: Option<u16>,
+}
+
 /// A step of something long, as it starts, moves and ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

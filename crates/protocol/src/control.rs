@@ -197,6 +197,12 @@ pub struct CreateBox {
     pub workspace: String,
     pub name: Option<String>,
     pub image: Option<String>,
+    /// A screen, or none; what the settings say unless it is given.
+    #[serde(default)]
+    pub vnc: Option<bool>,
+    /// A container engine of its own, or none; what the settings say unless it is given.
+    #[serde(default)]
+    pub docker: Option<bool>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

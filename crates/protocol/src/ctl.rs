@@ -20,11 +20,32 @@ pub mod paths {
     pub const TOKEN: &str = "/run/agentbox/token";
     /// Exists once PID 1 has given the box user its ids and the workspace its owner.
     pub const READY: &str = "/run/agentbox/ready";
+    /// The screen's password, as its server keeps it; there is a screen when it is there.
+    pub const SCREEN_PASSWORD: &str = "/run/agentbox/screen/password";
+    /// There is an ssh server when it is there.
+    pub const SSH_HOST_KEY: &str = "/run/agentbox/ssh/host_key";
+    pub const SSH_AUTHORIZED: &str = "/run/agentbox/ssh/authorized_keys";
+    /// The box has an engine of its own when it is there.
+    pub const DOCKER: &str = "/run/agentbox/docker";
     pub const WORKSPACE: &str = "/workspace";
+    /// The data of the box's own container engine; a volume.
+    pub const DOCKER_DATA: &str = "/var/lib/docker";
+    /// One log per daemon.
+    pub const LOGS: &str = "/var/log/agentbox";
+    /// `name version`, line by line: the agents in the image.
+    pub const VERSIONS: &str = "/etc/agentbox/versions";
     /// The host's object stores are mounted below, read-only: `/agentbox/objects/0`, ….
     pub const OBJECTS: &str = "/agentbox/objects";
     /// Certificates of the host, one `.crt` each, trusted by PID 1 before it is ready.
     pub const CERTIFICATES: &str = "/usr/local/share/ca-certificates/agentbox";
+}
+
+/// Ports a box listens on; published on the host's loopback where the box has a network.
+pub mod ports {
+    pub const WEB: u16 = 80;
+    /// noVNC's page and its WebSocket.
+    pub const SCREEN: u16 = 6080;
+    pub const SSH: u16 = 22;
 }
 
 /// The in-box user; renumbered to the host's ids by PID 1.
@@ -39,6 +60,53 @@ pub const ENV_GID: &str = "AGENTBOX_GID";
 #[serde(rename_all = "camelCase")]
 pub struct Go {
     pub token: String,
+    #[serde(default)]
+    pub daemons: Daemons,
+}
+
+/// A token alone: no daemons.
+impl From<&str> for Go {
+    fn from(token: &str) -> Self {
+        Self { token: token.to_owned(), daemons: Daemons::default() }
+    }
+}
+
+impl From<&String> for Go {
+    fn from(token: &String) -> Self {
+        token.as_str().into()
+    }
+}
+
+/// What PID 1 keeps running besides the box's own commands. What the image lacks is not started.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Daemons {
+    /// A container engine of the box's own.
+    pub docker: bool,
+    /// The screen's password, 8 letters and digits; none means no screen.
+    pub vnc_password: Option<String>,
+    /// None means no ssh server.
+    pub ssh: Option<SshKeys>,
+}
+
+/// What an ssh server needs to know: itself, and whom to let in.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SshKeys {
+    /// One line: `ssh-ed25519 …`.
+    pub authorized_key: String,
+    /// The server's private key, as OpenSSH keeps it.
+    pub host_key: String,
+}
+
+/// Without the secrets.
+impl std::fmt::Debug for Daemons {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let screen = self.vnc_password.is_some();
+        let mut parts = f.debug_struct("Daemons");
+        parts.field("docker", &self.docker).field("screen", &screen);
+        parts.field("ssh", &self.ssh.is_some()).finish()
+    }
 }
 
 /// Second line of `agentbox-ctl begin`'s standard input, first of the `seed` it starts. A tar stream

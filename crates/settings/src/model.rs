@@ -72,11 +72,47 @@ pub struct Boxes {
     pub extra_cas: Option<Vec<PathBuf>>,
     /// The most one copy between a box and the host may carry.
     pub cp_max_bytes: u64,
+    /// How much the built image has in it.
+    #[serde(deserialize_with = "or_default")]
+    pub stage: Stage,
+    /// Whether boxes have a screen, where their image has one.
+    pub vnc: bool,
+    /// Whether boxes have a container engine of their own.
+    #[serde(deserialize_with = "or_default")]
+    pub docker: InnerDocker,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Stage {
+    Core,
+    Desktop,
+    #[default]
+    Full,
+}
+
+/// An engine in a box takes powers that nothing in a repository may give it, so a compose file there
+/// decides nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum InnerDocker {
+    /// No, and whoever makes a box for a project with a compose file is told how to have one.
+    #[default]
+    Auto,
+    On,
+    Off,
 }
 
 impl Default for Boxes {
     fn default() -> Self {
-        Self { image: None, extra_cas: None, cp_max_bytes: 100 * 1024 * 1024 }
+        Self {
+            image: None,
+            extra_cas: None,
+            cp_max_bytes: 100 * 1024 * 1024,
+            stage: Stage::default(),
+            vnc: true,
+            docker: InnerDocker::default(),
+        }
     }
 }
 
@@ -311,6 +347,8 @@ mod tests {
         let s = Settings::default();
         assert_eq!(s.engine.channel, Channel::Auto);
         assert_eq!(s.boxes.cp_max_bytes, 104_857_600);
+        assert_eq!((s.boxes.stage, s.boxes.vnc), (Stage::Full, true));
+        assert_eq!(s.boxes.docker, InnerDocker::Auto);
         assert_eq!(s.approvals.mode, ApprovalMode::Ask);
         assert_eq!(s.approvals.when_nobody_watches, WhenNobody::Auto);
         assert_eq!(s.secrets.backend, SecretsBackend::Keychain);
@@ -321,7 +359,7 @@ mod tests {
     fn keys_reach_their_fields() {
         let s = parse(
             "engine: {host: 'unix:///x.sock', channel: exec}
-box: {extraCas: [/etc], image: mine, cpMaxBytes: 5}
+box: {extraCas: [/etc], image: mine, cpMaxBytes: 5, stage: desktop, vnc: false, docker: on}
 approvals: {timeoutSeconds: 60, mode: safe, quiet: 22:00-07:00, promptCommand: [dmenu, -i], whenNobodyWatches: deny}
 secrets: {backend: file}
 integrations: {notion: {enabled: true, autoApproveWrites: true, baseUrl: 'https://n.example/v1/'}, linear: , trello: {enabled: }}
@@ -332,6 +370,8 @@ gh: {checkout: true}",
         assert_eq!(s.engine.channel, Channel::Exec);
         assert_eq!(s.boxes.extra_cas, Some(vec!["/etc".into()]));
         assert_eq!((s.boxes.image.as_deref(), s.boxes.cp_max_bytes), (Some("mine"), 5));
+        assert_eq!((s.boxes.stage, s.boxes.vnc), (Stage::Desktop, false));
+        assert_eq!(s.boxes.docker, InnerDocker::On);
         assert_eq!(s.approvals.timeout(), Duration::from_secs(60));
         assert_eq!(s.approvals.mode, ApprovalMode::Safe);
         assert_eq!(s.approvals.quiet, Some(QuietHours { from: 22 * 60, to: 7 * 60 }));
@@ -365,6 +405,8 @@ gh: {checkout: true}",
         assert_refused("approvals: {timeoutSeconds: 0}", &["timeoutSeconds"]);
         assert_refused("box: {cpMaxBytes: 0}", &["cpMaxBytes"]);
         assert_refused("box: {cpMaxBytes: -1}", &["cpMaxBytes"]);
+        assert_refused("box: {stage: huge}", &["box.stage", "core", "desktop", "full"]);
+        assert_refused("box: {docker: maybe}", &["box.docker", "auto", "on", "off"]);
         assert_refused(
             "box: {extraCas: [/nope.crt]}",
             &["box.extraCas: there is no file /nope.crt"],

@@ -2,7 +2,9 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentbox_boxes as boxes;
-use boxes::{Boxes, Chunk, CreateSpec, Engine, Error, ExecSpec, ImageSpec, Record, progress};
+use boxes::{
+    Boxes, Chunk, CreateSpec, Engine, Error, ExecSpec, ImageSpec, Record, Stage, progress,
+};
 use protocol::{BoxId, BoxName};
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -53,7 +55,7 @@ impl Install {
     }
 
     pub async fn image(&self) -> String {
-        let spec = ImageSpec::new(ctl(), boxes::host_certificates(None));
+        let spec = ImageSpec::new(Stage::Core, ctl(), boxes::host_certificates(None));
         self.boxes.ensure_image(&spec, progress::silent()).await.unwrap()
     }
 
@@ -69,6 +71,7 @@ impl Install {
             channel: None,
             run_dir: self.run.path().to_owned(),
             token: TOKEN.to_owned(),
+            daemons: protocol::ctl::Daemons::default(),
             certificates: boxes::host_certificates(None),
             taken_branches: Vec::new(),
         }

@@ -33,6 +33,21 @@ pub struct Args {
     #[arg(long, value_name = "REF")]
     image: Option<String>,
 
+    /// No screen, whatever the settings say
+    #[arg(long)]
+    no_vnc: bool,
+
+    /// Give the box a container engine of its own
+    ///
+    /// It takes rights that other boxes do not have (to mount file systems and change its own
+    /// network, without system call filters). Without the flag box.docker decides.
+    #[arg(long, overrides_with = "no_docker")]
+    docker: bool,
+
+    /// No container engine in the box, whatever the settings say
+    #[arg(long)]
+    no_docker: bool,
+
     /// Print the box as JSON
     #[arg(long)]
     json: bool,
@@ -43,6 +58,8 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         name: args.name.as_deref().map(checked_name).transpose()?,
         workspace: workspace(args.path.as_deref())?,
         image: args.image,
+        vnc: args.no_vnc.then_some(false),
+        docker: (args.docker || args.no_docker).then_some(args.docker),
     });
     let interrupt = Interrupt::install()?;
     let client = ctx.client()?;

@@ -91,7 +91,7 @@ fn create(
     let request = Request::CreateBox(CreateBox {
         workspace: stage.project().to_string_lossy().into_owned(),
         name: Some(stage.name.clone()),
-        image: None,
+        ..CreateBox::default()
     });
     let steps = Steps::new(ui);
     interrupt.call(client, &request, |incoming| show_step(&steps, incoming))

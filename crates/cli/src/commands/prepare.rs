@@ -3,11 +3,13 @@
 //! Talks to the engine itself, so that it works before any host runs, for example in a setup
 //! script.
 
+mod inventory;
+
 use crate::context::Context;
 use crate::error::{CommandError, Exit, Outcome};
 use crate::json;
 use crate::progress::Steps;
-use boxes::{Boxes, Engine, ImageSpec, Watcher, host_certificates};
+use boxes::{Boxes, Engine, ImageSpec, Stage, Watcher, host_certificates};
 use protocol::boxes::{Progress, StepState};
 use serde::Serialize;
 use settings::Settings;
@@ -16,6 +18,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// An image belongs to nobody: its tag says what is in it.
+const NOBODY: &str = "shared";
+
 /// Build the box image
 ///
 /// Done by the first `create` as well; doing it now makes that one quick. On a machine that cannot
@@ -23,8 +28,23 @@ use std::time::Instant;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox prepare
+  agentbox prepare --status                 which images there are, and their agents
+  agentbox prepare --fresh                  once more, with today's agents
   agentbox prepare --import-base base.tar   without a registry; see `make base-image`")]
 pub struct Args {
+    /// How much is in it: core (a shell), desktop (and a screen), full (and the agents) [default:
+    /// box.stage of the settings]
+    #[arg(long, value_enum, hide_possible_values = true)]
+    stage: Option<Chosen>,
+
+    /// Build it again from nothing, with the newest packages and agents
+    #[arg(long)]
+    fresh: bool,
+
+    /// Build nothing: say which images there are
+    #[arg(long, conflicts_with_all = ["stage", "fresh", "import_base"])]
+    status: bool,
+
     /// Import this tar archive as the base image first; - is standard input
     #[arg(long, value_name = "FILE")]
     import_base: Option<PathBuf>,
@@ -34,11 +54,29 @@ pub struct Args {
     json: bool,
 }
 
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Chosen {
+    Core,
+    Desktop,
+    Full,
+}
+
+impl From<Chosen> for Stage {
+    fn from(chosen: Chosen) -> Self {
+        match chosen {
+            Chosen::Core => Stage::Core,
+            Chosen::Desktop => Stage::Desktop,
+            Chosen::Full => Stage::Full,
+        }
+    }
+}
+
 /// What there is afterwards.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Prepared {
     image: String,
+    stage: &'static str,
     engine: String,
     /// The base image, when it was imported now.
     imported: Option<String>,
@@ -46,14 +84,18 @@ struct Prepared {
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let settings = Settings::load(&ctx.home).map_err(|e| CommandError::usage(e.to_string()))?;
-    let spec = image_spec(&settings)?;
+    if args.status {
+        return inventory::run(ctx, &settings, args.json);
+    }
+    let stage = args.stage.map_or_else(|| host::daemons::stage(&settings), Stage::from);
+    let spec = image_spec(&settings, stage)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let prepared = {
         let steps = Steps::new(&ctx.ui);
         let watcher = watcher(&steps);
         runtime.block_on(async {
             tokio::select! {
-                done = prepare(&settings, &spec, args.import_base.as_deref(), watcher) => done,
+                done = prepare(&settings, &spec, &args, watcher) => done,
                 _ = tokio::signal::ctrl_c() => Err(CommandError::interrupted()),
             }
         })
@@ -69,29 +111,33 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     Ok(Exit::OK)
 }
 
-fn image_spec(settings: &Settings) -> Result<ImageSpec, CommandError> {
+fn image_spec(settings: &Settings, stage: Stage) -> Result<ImageSpec, CommandError> {
     let ctl = host::ctl_binary().ok_or_else(|| {
         CommandError::failed("agentbox-ctl, the program that goes into every box, was not found")
             .hint("build it with `make build`, or set AGENTBOX_CTL to its path")
     })?;
-    Ok(ImageSpec::new(ctl, host_certificates(settings.boxes.extra_cas.as_deref())))
+    Ok(ImageSpec::new(stage, ctl, host_certificates(settings.boxes.extra_cas.as_deref())))
 }
 
 async fn prepare(
     settings: &Settings,
     spec: &ImageSpec,
-    base: Option<&Path>,
+    args: &Args,
     watcher: Watcher,
 ) -> Result<Prepared, CommandError> {
     let engine = Engine::connect(settings.engine.host.as_deref()).await?;
     let about = engine.profile().to_string();
-    let imported = match base {
+    let imported = match &args.import_base {
         Some(file) => Some(import(&engine, file, &watcher).await?),
         None => None,
     };
-    // An image belongs to nobody: its tag says what is in it.
-    let image = Boxes::new(engine, "shared").ensure_image(spec, watcher).await?;
-    Ok(Prepared { image, engine: about, imported })
+    let boxes = Boxes::new(engine, NOBODY);
+    let image = if args.fresh {
+        boxes.rebuild_image(spec, watcher).await?
+    } else {
+        boxes.ensure_image(spec, watcher).await?
+    };
+    Ok(Prepared { image, stage: spec.stage.as_str(), engine: about, imported })
 }
 
 async fn import(engine: &Engine, file: &Path, watcher: &Watcher) -> Result<String, CommandError> {

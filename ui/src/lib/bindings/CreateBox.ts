@@ -4,4 +4,12 @@ export type CreateBox = {
 /**
  * Absolute path of the project folder.
  */
-workspace: string, name: string | null, image: string | null, };
+workspace: string, name: string | null, image: string | null, 
+/**
+ * A screen, or none; what the settings say unless it is given.
+ */
+vnc: boolean | null, 
+/**
+ * A container engine of its own, or none; what the settings say unless it is given.
+ */
+docker: boolean | null, };
