@@ -64,6 +64,19 @@ fn is_invisible(c: char) -> bool {
         | 0x1d173..=0x1d17a | 0xe0000..=0xe0fff)
 }
 
+/// “3.4 MB”.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    let mut unit = 0;
+    let mut tenths = bytes.saturating_mul(10);
+    while tenths >= 9995 && unit < 4 {
+        tenths = (tenths + 500) / 1000;
+        unit += 1;
+    }
+    let (whole, rest) = (tenths / 10, tenths % 10);
+    if unit == 0 { format!("{bytes} B") } else { format!("{whole}.{rest} {}", UNITS[unit]) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,8 +4,6 @@
 //! archive. What comes out of a box is written on the host by handle, through no link, and only
 //! where things still are as they were at the question.
 
-mod archive;
-mod folder;
 mod gather;
 mod place;
 
@@ -13,16 +11,18 @@ use crate::call::{Call, Stop};
 use crate::decide::{Refusal, Request, rule};
 use crate::integration::shown as shown_argv;
 use approvals::{Draft, Rememberable, Scope};
-use archive::{Entry, Staged, Tops, What};
 use connectors::files::{CopyIn, CopyOut, Download, runs_code, shown};
 use connectors::worktree::BoxPath;
+use files::archive::{self, Entry, Staged, What};
+use files::place::Place;
+use files::rules::{Refused, Tops};
 use gather::{Found, Gathered, Wanted};
-use place::{Forbidden, NotWritten, Place, Target};
+use place::{Forbidden, NotWritten, Target};
 use protocol::ctl::{Pack, paths};
 use protocol::exit;
 use protocol::question::{Fact, FileLine, Tier};
 use protocol::rpc::{CopyParams, DownloadParams, Envelope};
-use protocol::text::shortened;
+use protocol::text::{shortened, size};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -187,7 +187,7 @@ async fn to_host(call: &Call, copy: CopyOut, ground: Ground, room: Room) -> Resu
     let tops: Vec<String> = copy.sources.iter().map(|s| last_name(s).to_owned()).collect();
     let is_folder = copy.dest.is_folder();
     let found = blocking(surface, &room, move || {
-        let entries = archive::list(surface, &staged, Tops::Only(&tops))?;
+        let entries = archive::list(&staged, Tops::Only(&tops)).map_err(|e| sent(surface, &e))?;
         let place = placed(&dest, is_folder, &tops, &entries)?;
         let targets = place::look(surface, &place, entries, &ground.forbidden)?;
         let contained = targets.iter().all(|t| t.path.starts_with(&own));
@@ -226,7 +226,7 @@ fn placed(dest: &Path, is_folder: bool, tops: &[String], entries: &[Entry]) -> R
     }
     let is_dir = |top: &str| !entries.iter().any(|e| e.path == top && e.what != What::Folder);
     let tops: Vec<(&str, bool)> = tops.iter().map(|top| (top.as_str(), is_dir(top))).collect();
-    Place::find(surface, dest, is_folder, &tops)
+    place::find(surface, dest, is_folder, &tops)
 }
 
 /// Brings the box's workspace over the host's project folder. It takes nothing away.
@@ -242,7 +242,7 @@ async fn bring_back(
     let staged = stage(call, surface, what, ground.most, DOWNLOAD_LIMIT, &room).await?;
     let place = Place { folder: ground.workspace.clone(), renamed: None };
     let found = blocking(surface, &room, move || {
-        let entries = archive::list(surface, &staged, Tops::Any)?;
+        let entries = archive::list(&staged, Tops::Any).map_err(|e| sent(surface, &e))?;
         let git = |e: &&Entry| e.path.split('/').any(|part| part.eq_ignore_ascii_case(".git"));
         if let Some(entry) = entries.iter().find(git) {
             let text = format!(
@@ -420,6 +420,10 @@ async fn write(
 
 fn changed(surface: &str, what: &str) -> Stop {
     Stop::denied(format!("{surface}: changed since approval: {what}; nothing was written."))
+}
+
+fn sent(surface: &str, what: &Refused) -> Stop {
+    Stop::fail(exit::FAILURE, format!("{surface}: the box sent {what}; nothing was copied."))
 }
 
 fn late(surface: &str, limit: Duration) -> Stop {
@@ -754,17 +758,4 @@ fn named<S: AsRef<str>>(names: &[S]) -> String {
 
 fn count(n: usize, thing: &str) -> String {
     format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
-}
-
-/// “3.4 MB”.
-fn size(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
-    let mut unit = 0;
-    let mut tenths = bytes.saturating_mul(10);
-    while tenths >= 9995 && unit < 4 {
-        tenths = (tenths + 500) / 1000;
-        unit += 1;
-    }
-    let (whole, rest) = (tenths / 10, tenths % 10);
-    if unit == 0 { format!("{bytes} B") } else { format!("{whole}.{rest} {}", UNITS[unit]) }
 }

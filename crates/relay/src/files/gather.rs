@@ -5,11 +5,12 @@
 //! link, so the path it is judged by is where it really lies. Links in a folder stay links; only
 //! one that was named is followed.
 
-use super::archive::{MAX_DEPTH, MAX_ENTRIES, Staged};
-use super::folder::{Folder, Kind, Seen};
 use super::place::Forbidden;
 use crate::call::Stop;
 use connectors::files::{Excludes, looks_secret, shown};
+use files::archive::{MAX_ENTRIES, Staged};
+use files::folder::{Folder, Kind, Seen};
+use files::rules::MAX_DEPTH;
 use protocol::exit;
 use protocol::text::visible;
 use std::collections::BTreeSet;
@@ -195,8 +196,10 @@ impl Work<'_> {
         let size = file.metadata().map_err(|e| self.failed(thing.real, &e))?.len();
         self.bytes = self.bytes.saturating_add(size);
         if self.bytes > self.wanted.most {
-            let why =
-                format!("makes it more than {}; copy less at once", super::size(self.wanted.most));
+            let why = format!(
+                "makes it more than {}; copy less at once",
+                protocol::text::size(self.wanted.most)
+            );
             return Err(self.stop(exit::REFUSED, thing.real, &why));
         }
         let mut header = header(thing.seen, tar::EntryType::Regular, size);

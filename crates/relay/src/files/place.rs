@@ -4,11 +4,14 @@
 //! at again, by handle and through no link. A file that has come, gone or changed meanwhile ends
 //! the copy: what a person allowed is not what would happen.
 
-use super::archive::{Entry, Staged, What};
-use super::folder::{Folder, Kind, Seen, fresh_name, is_detour};
 use crate::call::Stop;
 use connectors::files::shown;
+use files::archive::{Entry, Staged, What};
+use files::folder::{Folder, Kind, Seen, Way, fresh_name, is_detour};
+use files::landing::make;
+use files::place::{NoPlace, Place};
 use protocol::exit;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -45,91 +48,20 @@ fn folded(path: &Path) -> String {
     format!("{}/", path.to_string_lossy().to_lowercase().trim_end_matches('/'))
 }
 
-/// A destination on the host.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    /// The folder everything is written below. What of it is there already is its real path.
-    pub folder: PathBuf,
-    /// What the one source is called there, when not by its own name.
-    pub renamed: Option<String>,
-}
-
-impl Place {
-    /// `dest` as it was written, `tops` with whether each is a folder.
-    pub fn find(
-        surface: &str,
-        dest: &Path,
-        is_folder: bool,
-        tops: &[(&str, bool)],
-    ) -> Result<Self, Stop> {
-        let refuse = |code: i32, why: String| Err(Stop::fail(code, format!("{surface}: {why}")));
-        let (there, missing) = real_part(dest);
-        let is_dir = there.is_dir();
-        let exists = missing.as_os_str().is_empty();
-        let into = exists && is_dir;
-        if into || is_folder {
-            if !is_dir {
-                return refuse(exit::FAILURE, format!("{} is no folder.", shown(&there)));
-            }
-            return Ok(Self { folder: below(there, &missing), renamed: None });
-        }
-        let [(_, folder)] = tops else {
-            let why = format!(
-                "{} is not there; several sources go into a folder, so end it with '/'.",
-                shown(dest)
-            );
-            return refuse(exit::UNADDRESSABLE, why);
+/// Where a copy goes, or why it cannot go there.
+pub(super) fn find(
+    surface: &str,
+    dest: &Path,
+    is_folder: bool,
+    tops: &[(&str, bool)],
+) -> Result<Place, Stop> {
+    Place::find(dest, is_folder, tops).map_err(|e| {
+        let code = match e {
+            NoPlace::NoFolder(_) | NoPlace::AFile(_) => exit::FAILURE,
+            NoPlace::Several(_) | NoPlace::NoName(_) => exit::UNADDRESSABLE,
         };
-        if exists && *folder {
-            return refuse(
-                exit::FAILURE,
-                format!("{} is a file, the source a folder.", shown(&there)),
-            );
-        }
-        let full = below(there, &missing);
-        match (full.parent(), full.file_name().and_then(|n| n.to_str())) {
-            (Some(parent), Some(name)) => {
-                Ok(Self { folder: parent.to_owned(), renamed: Some(name.to_owned()) })
-            }
-            _ => refuse(exit::UNADDRESSABLE, format!("{} names no file.", shown(&full))),
-        }
-    }
-
-    /// Where an entry of the archive is written.
-    pub fn path_of(&self, entry: &str) -> PathBuf {
-        match (&self.renamed, entry.split_once('/')) {
-            (None, _) => self.folder.join(entry),
-            (Some(name), None) => self.folder.join(name),
-            (Some(name), Some((_, rest))) => self.folder.join(name).join(rest),
-        }
-    }
-
-    /// The whole of it, for people.
-    pub fn shown(&self) -> String {
-        let full =
-            self.renamed.as_ref().map_or_else(|| self.folder.clone(), |n| self.folder.join(n));
-        shown(&full)
-    }
-}
-
-fn below(there: PathBuf, missing: &Path) -> PathBuf {
-    if missing.as_os_str().is_empty() { there } else { there.join(missing) }
-}
-
-/// The real path of as much of it as is there, and the rest.
-fn real_part(path: &Path) -> (PathBuf, PathBuf) {
-    let mut rest = Vec::new();
-    let mut at = path;
-    loop {
-        match (at.canonicalize(), at.parent(), at.file_name()) {
-            (Ok(real), _, _) => return (real, rest.iter().rev().collect()),
-            (Err(_), Some(parent), Some(name)) => {
-                rest.push(name);
-                at = parent;
-            }
-            _ => return (at.to_owned(), rest.iter().rev().collect()),
-        }
-    }
+        Stop::fail(code, format!("{surface}: {e}"))
+    })
 }
 
 /// One entry and what it meets on the host.
@@ -158,7 +90,7 @@ pub(super) fn look(
     let mut way = Way::default();
     let mut targets = Vec::with_capacity(entries.len());
     for entry in entries {
-        let path = place.path_of(&entry.path);
+        let path = place.path_of(Path::new(&entry.path));
         let fail = |code, why: &str| {
             Err(Stop::fail(code, format!("{surface}: {} {why}; nothing was copied.", shown(&path))))
         };
@@ -296,7 +228,7 @@ fn write_one(staged: &Staged, target: &Target) -> io::Result<()> {
 fn fill(staged: &Staged, folder: &Folder, name: &Path, what: &What) -> io::Result<()> {
     match what {
         What::Folder => Ok(()),
-        What::Link { target } => folder.link(name, target),
+        What::Link { target } => folder.link(name, OsStr::new(target)),
         What::File { at, size, runs } => {
             folder.make_file(name, *runs, |file| copy(staged.content(*at, *size), file))
         }
@@ -306,41 +238,6 @@ fn fill(staged: &Staged, folder: &Folder, name: &Path, what: &What) -> io::Resul
 fn copy(mut from: impl Read, to: &mut File) -> io::Result<()> {
     io::copy(&mut from, to)?;
     to.flush()
-}
-
-/// The folder at a path, made as far as it is missing.
-fn make(path: &Path) -> io::Result<Folder> {
-    let mut folder = Folder::root()?;
-    for part in path.components().skip(1) {
-        folder = folder.enter_or_make(Path::new(part.as_os_str()))?;
-    }
-    Ok(folder)
-}
-
-/// Looks at many paths, most of which lie in the same folder as the one before.
-#[derive(Default)]
-struct Way {
-    last: Option<(PathBuf, Option<Folder>)>,
-}
-
-impl Way {
-    fn look(&mut self, path: &Path) -> io::Result<Option<Seen>> {
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        if self.last.as_ref().is_none_or(|(known, _)| known != parent) {
-            let folder = match Folder::at(parent) {
-                Ok(folder) => Some(folder),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => None,
-                Err(e) => return Err(e),
-            };
-            self.last = Some((parent.to_owned(), folder));
-        }
-        match &self.last {
-            Some((_, Some(folder))) => folder.look(Path::new(name)),
-            _ => Ok(None),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -366,38 +263,5 @@ mod tests {
         {
             assert!(!forbidden.holds(Path::new(outside)), "{outside}");
         }
-    }
-
-    #[test]
-    fn a_destination_is_a_folder_or_a_name() {
-        let temp = tempfile::tempdir().unwrap();
-        let dir = temp.path().canonicalize().unwrap();
-        std::fs::create_dir(dir.join("there")).unwrap();
-        std::fs::write(dir.join("file"), "").unwrap();
-        std::os::unix::fs::symlink("there", dir.join("link")).unwrap();
-        let find = |dest: &str, is_folder, tops: &[(&str, bool)]| {
-            Place::find("cp toHost", &dir.join(dest), is_folder, tops)
-        };
-        let one = &[("a", false)][..];
-        let at = |dest: &str, is_folder, entry: &str| {
-            find(dest, is_folder, one)
-                .unwrap()
-                .path_of(entry)
-                .strip_prefix(&dir)
-                .unwrap()
-                .to_owned()
-        };
-        assert_eq!(at("there", false, "a"), Path::new("there/a"));
-        assert_eq!(at("link", false, "a"), Path::new("there/a"));
-        assert_eq!(at("new", false, "a"), Path::new("new"));
-        assert_eq!(at("new", false, "a/b/c"), Path::new("new/b/c"));
-        assert_eq!(at("new", true, "a"), Path::new("new/a"));
-        assert_eq!(at("x/y/new", false, "a"), Path::new("x/y/new"));
-        assert_eq!(at("link/new", false, "a"), Path::new("there/new"));
-        assert_eq!(at("file", false, "a"), Path::new("file"));
-        let code = |found: Result<Place, Stop>| found.unwrap_err().envelope.exit_code;
-        assert_eq!(code(find("file", true, one)), 1);
-        assert_eq!(code(find("file", false, &[("a", true)])), 1);
-        assert_eq!(code(find("new", false, &[("a", false), ("b", false)])), 64);
     }
 }

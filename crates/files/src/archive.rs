@@ -8,9 +8,7 @@
 //! Only one dialect is taken, the one `agentbox-ctl` writes: files, folders, links, and GNU's long
 //! names of bounded length. Extended headers, sparse files, hard links and devices end it.
 
-use crate::call::Stop;
-use protocol::exit;
-use protocol::text::shortened;
+use crate::rules::{self, Refused, Tops, said};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -20,17 +18,14 @@ use std::path::Path;
 use tar::EntryType;
 
 /// Entries of one copy, in either direction.
-pub(super) const MAX_ENTRIES: usize = 20_000;
+pub const MAX_ENTRIES: usize = 20_000;
 /// All their names together.
 const MAX_NAMES: usize = 4 * 1024 * 1024;
-const MAX_NAME: u64 = 4096;
-/// How deep folders may lie in each other. Every part is looked at for every entry.
-pub(super) const MAX_DEPTH: usize = 64;
 const BLOCK: u64 = 512;
 
 /// A tar stream on disk that does not change any more.
 #[derive(Debug)]
-pub(super) struct Staged {
+pub struct Staged {
     file: File,
     pub digest: String,
 }
@@ -80,7 +75,7 @@ fn digest(file: &File) -> io::Result<String> {
 }
 
 /// A part of a file, read without moving anybody's place in it.
-pub(super) struct Content<'a> {
+pub struct Content<'a> {
     file: &'a File,
     at: u64,
     left: u64,
@@ -100,14 +95,14 @@ impl Read for Content<'_> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub struct Entry {
     /// Relative, of plain names only, joined by slashes.
     pub path: String,
     pub what: What,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum What {
+pub enum What {
     Folder,
     File { at: u64, size: u64, runs: bool },
     Link { target: String },
@@ -122,58 +117,34 @@ impl Entry {
     }
 }
 
-/// What may be in an archive.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Tops<'a> {
-    /// Only these, and what is below them; a link stays below its own.
-    Only(&'a [String]),
-    /// Anything: the archive is one folder's content.
-    Any,
-}
-
-/// Everything in the archive, sorted by path: a folder comes before what is in it.
-pub(super) fn list(surface: &str, staged: &Staged, tops: Tops<'_>) -> Result<Vec<Entry>, Stop> {
-    let reader = Reader { surface, tops, names: 0, entries: BTreeMap::new() };
+/// Everything in the archive, sorted by path: a folder comes before what is in it. One entry that
+/// may not be ends it all.
+pub fn list(staged: &Staged, tops: Tops<'_>) -> Result<Vec<Entry>, Refused> {
+    let reader = Reader { tops, names: 0, entries: BTreeMap::new() };
     reader.read(&staged.file)
 }
 
 struct Reader<'a> {
-    surface: &'a str,
     tops: Tops<'a>,
     names: usize,
     entries: BTreeMap<Vec<String>, What>,
 }
 
 impl Reader<'_> {
-    fn stop(&self, why: impl AsRef<str>) -> Stop {
-        let why = why.as_ref();
-        Stop::fail(
-            exit::FAILURE,
-            format!("{}: the box sent {why}; nothing was copied.", self.surface),
-        )
-    }
-
-    fn broken(&self, error: io::Error) -> Stop {
-        self.stop(format!(
-            "an archive that cannot be read ({})",
-            shortened(&error.to_string(), 200)
-        ))
-    }
-
-    fn read(mut self, file: &File) -> Result<Vec<Entry>, Stop> {
-        let length = file.metadata().map_err(|e| self.broken(e))?.len();
+    fn read(mut self, file: &File) -> Result<Vec<Entry>, Refused> {
+        let length = file.metadata().map_err(|e| rules::broken(&e))?.len();
         let mut archive = tar::Archive::new(Whole { file, at: 0, length });
-        let entries = archive.entries_with_seek().map_err(|e| self.broken(e))?.raw(true);
+        let entries = archive.entries_with_seek().map_err(|e| rules::broken(&e))?.raw(true);
         let (mut long_name, mut long_link) = (None, None);
         let mut end = 0;
         let mut seen = 0;
         for entry in entries {
-            let mut entry = entry.map_err(|e| self.broken(e))?;
+            let mut entry = entry.map_err(|e| rules::broken(&e))?;
             seen += 1;
             // Long names are entries of their own, one or two before each real one.
             if seen > 3 * MAX_ENTRIES || self.entries.len() >= MAX_ENTRIES {
                 let why = format!("more than {MAX_ENTRIES} files; copy fewer at once");
-                return Err(self.stop(why));
+                return Err(Refused::new(why));
             }
             let (at, size) = (entry.raw_file_position(), entry.size());
             end = at
@@ -181,11 +152,11 @@ impl Reader<'_> {
                 .and_then(|e| e.checked_next_multiple_of(BLOCK))
                 .unwrap_or(u64::MAX);
             if end > length {
-                return Err(self.stop("an archive that breaks off"));
+                return Err(Refused::new("an archive that breaks off"));
             }
             match entry.header().entry_type() {
-                EntryType::GNULongName => long_name = Some(self.long(&mut entry)?),
-                EntryType::GNULongLink => long_link = Some(self.long(&mut entry)?),
+                EntryType::GNULongName => long_name = Some(rules::long_name(&mut entry)?),
+                EntryType::GNULongLink => long_link = Some(rules::long_name(&mut entry)?),
                 kind => {
                     let header = entry.header();
                     let name = long_name.take().unwrap_or_else(|| header.path_bytes().into_owned());
@@ -199,60 +170,24 @@ impl Reader<'_> {
             }
         }
         let mut mark = [1; 512];
-        if file.read_at(&mut mark, end).map_err(|e| self.broken(e))? < 512 || mark != [0; 512] {
-            return Err(self.stop("an archive that breaks off"));
+        if file.read_at(&mut mark, end).map_err(|e| rules::broken(&e))? < 512 || mark != [0; 512] {
+            return Err(Refused::new("an archive that breaks off"));
         }
         self.check_parents()?;
         let entry = |(path, what): (Vec<String>, What)| Entry { path: path.join("/"), what };
         Ok(self.entries.into_iter().map(entry).collect())
     }
 
-    fn long(&self, entry: &mut impl Read) -> Result<Vec<u8>, Stop> {
-        let mut name = Vec::new();
-        entry.take(MAX_NAME + 2).read_to_end(&mut name).map_err(|e| self.broken(e))?;
-        if name.len() as u64 > MAX_NAME + 1 {
-            return Err(self.stop("a name longer than 4096 bytes"));
-        }
-        if name.last() == Some(&0) {
-            name.pop();
-        }
-        Ok(name)
-    }
-
-    /// The parts of a path that stays below where it starts.
-    fn path(&mut self, name: &[u8]) -> Result<Vec<String>, Stop> {
-        let shown = || shortened(&String::from_utf8_lossy(name), 200);
+    fn path(&mut self, name: &[u8]) -> Result<Vec<String>, Refused> {
         self.names += name.len();
         if self.names > MAX_NAMES {
-            return Err(self.stop("more names than anybody reads; copy less at once"));
+            return Err(Refused::new("more names than anybody reads; copy less at once"));
         }
-        let Ok(text) = std::str::from_utf8(name) else {
-            return Err(self.stop(format!("'{}', a name that is not UTF-8", shown())));
-        };
-        if text.starts_with('/') {
-            return Err(self.stop(format!("'{}', which is no relative path", shown())));
+        if std::str::from_utf8(name).is_err() {
+            return Err(Refused::new(format!("'{}', a name that is not UTF-8", said(name))));
         }
-        if text.chars().any(char::is_control) {
-            return Err(self.stop(format!("'{}', a name with a control character", shown())));
-        }
-        // One more than may be: the rest need not be looked at.
-        let parts = text.split('/').filter(|p| !p.is_empty() && *p != ".").map(str::to_owned);
-        let parts: Vec<String> = parts.take(MAX_DEPTH + 1).collect();
-        if parts.iter().any(|p| p == "..") {
-            return Err(self.stop(format!("'{}', which leads out of the destination", shown())));
-        }
-        if parts.iter().any(|p| p.len() > 255) || text.len() as u64 > MAX_NAME {
-            return Err(self.stop(format!("'{}', a name that is too long", shown())));
-        }
-        if parts.len() > MAX_DEPTH {
-            return Err(self.stop(format!("'{}', which lies too deep", shown())));
-        }
-        if let (Tops::Only(tops), Some(top)) = (self.tops, parts.first())
-            && !tops.contains(top)
-        {
-            return Err(self.stop(format!("'{}', which was not asked for", shown())));
-        }
-        Ok(parts)
+        let parts = rules::parts(name, self.tops)?;
+        Ok(parts.into_iter().map(|part| String::from_utf8_lossy(part).into_owned()).collect())
     }
 
     fn what(
@@ -261,50 +196,28 @@ impl Reader<'_> {
         path: &[String],
         link: &[u8],
         file: What,
-    ) -> Result<What, Stop> {
+    ) -> Result<What, Refused> {
         match kind {
             EntryType::Directory => Ok(What::Folder),
             EntryType::Regular | EntryType::Continuous if !path.is_empty() => Ok(file),
             EntryType::Symlink => {
                 self.names += link.len();
-                self.link(path, link)
+                let parts: Vec<&[u8]> = path.iter().map(String::as_bytes).collect();
+                rules::check_link(&parts, link, self.tops)?;
+                let target = String::from_utf8(link.to_vec());
+                let target = target.map_err(|_| {
+                    Refused::new(format!("'{}', a name that is not UTF-8", said(link)))
+                })?;
+                Ok(What::Link { target })
             }
-            other => {
-                let shown = shortened(&path.join("/"), 200);
-                Err(self
-                    .stop(format!("'{shown}', which is neither file, folder nor link ({other:?})")))
-            }
+            other => Err(Refused::new(format!(
+                "'{}', which is neither file, folder nor link ({other:?})",
+                joined(path)
+            ))),
         }
     }
 
-    /// A link may lead up at its beginning only, and never out of what is copied. A link that goes
-    /// down and up again could, by way of another link, lead anywhere.
-    fn link(&self, path: &[String], target: &[u8]) -> Result<What, Stop> {
-        let shown = || {
-            let target = String::from_utf8_lossy(target);
-            format!("'{}' → '{}'", shortened(&path.join("/"), 200), shortened(&target, 200))
-        };
-        let leaves = || self.stop(format!("{}, a link that leaves what is copied", shown()));
-        let Ok(target) = std::str::from_utf8(target) else { return Err(leaves()) };
-        let odd = target.is_empty() || target.len() as u64 > MAX_NAME;
-        if odd || target.starts_with('/') || target.chars().any(char::is_control) {
-            return Err(leaves());
-        }
-        let parts: Vec<&str> = target.split('/').filter(|p| !p.is_empty() && *p != ".").collect();
-        let up = parts.iter().take_while(|p| **p == "..").count();
-        // How far up the top of what is copied is from where the link lies.
-        let allowed = match self.tops {
-            Tops::Only(_) => path.len().checked_sub(2),
-            Tops::Any => path.len().checked_sub(1),
-        };
-        let within = allowed.is_some_and(|allowed| up <= allowed);
-        if !within || parts[up..].contains(&"..") {
-            return Err(leaves());
-        }
-        Ok(What::Link { target: target.to_owned() })
-    }
-
-    fn add(&mut self, path: Vec<String>, what: What) -> Result<(), Stop> {
+    fn add(&mut self, path: Vec<String>, what: What) -> Result<(), Refused> {
         // The content's own folder, which is there already.
         if path.is_empty() && what == What::Folder {
             return Ok(());
@@ -313,8 +226,7 @@ impl Reader<'_> {
             if *before == What::Folder && what == What::Folder {
                 return Ok(());
             }
-            let shown = shortened(&path.join("/"), 200);
-            return Err(self.stop(format!("'{shown}' twice")));
+            return Err(Refused::new(format!("'{}' twice", joined(&path))));
         }
         self.entries.insert(path, what);
         Ok(())
@@ -322,25 +234,29 @@ impl Reader<'_> {
 
     /// Whatever something lies in is a folder, in whatever order they came; and on a disk that does
     /// not tell capitals apart no two names are one.
-    fn check_parents(&self) -> Result<(), Stop> {
+    fn check_parents(&self) -> Result<(), Refused> {
         let mut folded = BTreeSet::new();
         for path in self.entries.keys() {
             for upto in 1..path.len() {
                 let above = self.entries.get(&path[..upto]);
                 if above.is_some_and(|what| *what != What::Folder) {
-                    let shown = shortened(&path.join("/"), 200);
-                    return Err(
-                        self.stop(format!("'{shown}', which lies in something that is no folder"))
-                    );
+                    let shown = joined(path);
+                    return Err(Refused::new(format!(
+                        "'{shown}', which lies in something that is no folder"
+                    )));
                 }
             }
             if cfg!(target_os = "macos") && !folded.insert(path.join("/").to_lowercase()) {
-                let shown = shortened(&path.join("/"), 200);
-                return Err(self.stop(format!("'{shown}' twice, in other letters")));
+                let shown = joined(path);
+                return Err(Refused::new(format!("'{shown}' twice, in other letters")));
             }
         }
         Ok(())
     }
+}
+
+fn joined(path: &[String]) -> String {
+    said(path.join("/").as_bytes())
 }
 
 /// A file as a stream of its own, so that nobody's place in it moves.

@@ -11,7 +11,7 @@ use nix::fcntl::AT_FDCWD;
 use nix::fcntl::{AtFlags, OFlag, open, openat, readlinkat, renameat};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstatat, mkdirat};
 use nix::unistd::{UnlinkatFlags, linkat, symlinkat, unlinkat};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 #[cfg(target_os = "linux")]
@@ -28,11 +28,11 @@ const PASS: OFlag = OFlag::O_RDONLY;
 const STEP: OFlag = OFlag::O_DIRECTORY.union(OFlag::O_NOFOLLOW).union(OFlag::O_CLOEXEC);
 
 #[derive(Debug)]
-pub(super) struct Folder(OwnedFd);
+pub struct Folder(OwnedFd);
 
 /// What a name is, not where it leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     File,
     Folder,
     Link,
@@ -42,7 +42,7 @@ pub(super) enum Kind {
 /// What a name was at one moment. Two that are equal are the same file with the same content, as
 /// far as a file system can tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
+pub struct Seen {
     pub kind: Kind,
     pub size: u64,
     pub runs: bool,
@@ -152,7 +152,7 @@ impl Folder {
     }
 
     /// A link that was not there.
-    pub fn link(&self, name: &Path, target: &str) -> io::Result<()> {
+    pub fn link(&self, name: &Path, target: &OsStr) -> io::Result<()> {
         Ok(symlinkat(target, &self.0, name)?)
     }
 
@@ -194,7 +194,7 @@ fn mode(runs: bool) -> Mode {
 }
 
 /// A name nothing has, for what takes another's place in a moment.
-pub(super) fn fresh_name() -> io::Result<PathBuf> {
+pub fn fresh_name() -> io::Result<PathBuf> {
     let mut bytes = [0; 4];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(PathBuf::from(format!(".agentbox-{:08x}", u32::from_be_bytes(bytes))))
@@ -228,9 +228,35 @@ impl Seen {
 }
 
 /// A name led through a link, or to something that is no folder.
-pub(super) fn is_detour(error: &io::Error) -> bool {
+pub fn is_detour(error: &io::Error) -> bool {
     let code = error.raw_os_error().map(Errno::from_raw);
     matches!(code, Some(Errno::ELOOP | Errno::ENOTDIR | Errno::EMLINK))
+}
+
+/// Looks at many paths, most of which lie in the same folder as the one before.
+#[derive(Debug, Default)]
+pub struct Way {
+    last: Option<(PathBuf, Option<Folder>)>,
+}
+
+impl Way {
+    pub fn look(&mut self, path: &Path) -> io::Result<Option<Seen>> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        if self.last.as_ref().is_none_or(|(known, _)| known != parent) {
+            let folder = match Folder::at(parent) {
+                Ok(folder) => Some(folder),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+                Err(e) => return Err(e),
+            };
+            self.last = Some((parent.to_owned(), folder));
+        }
+        match &self.last {
+            Some((_, Some(folder))) => folder.look(Path::new(name)),
+            _ => Ok(None),
+        }
+    }
 }
 
 #[cfg(test)]
