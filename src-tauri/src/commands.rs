@@ -91,6 +91,7 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::SetBranch { .. }
         | Request::Checkpoints { .. }
         | Request::RemoveCheckpoint { .. }
+        | Request::FindBox { .. }
         | Request::Subscribe
         | Request::ShowWindow { .. }
         | Request::HandOver

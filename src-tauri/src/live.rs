@@ -70,6 +70,7 @@ pub mod samples {
             index: u32::from(id),
             project: project.into(),
             project_root: format!("/home/me/{project}"),
+            workspace: format!("/home/me/{project}"),
             state,
             branch: None,
             publish: None,
@@ -78,6 +79,7 @@ pub mod samples {
             questions: 0,
             muted_until: None,
             channel: "socket".into(),
+            busy: None,
         }
     }
 

@@ -9,6 +9,7 @@ mod carriers;
 mod channels;
 mod commands;
 mod control;
+mod copy;
 mod crash;
 mod desktop;
 mod desktop_parts;

@@ -32,6 +32,7 @@ export function box(over: Partial<BoxView> = {}): BoxView {
     index: 1,
     project: "shop-api",
     projectRoot: "/home/ada/shop-api",
+    workspace: "/home/ada/shop-api",
     state: "running",
     branch: "agentbox/fix-login",
     publish: null,
@@ -40,6 +41,7 @@ export function box(over: Partial<BoxView> = {}): BoxView {
     questions: 0,
     mutedUntil: null,
     channel: "socket",
+    busy: null,
     ...over,
   };
 }

@@ -2,9 +2,9 @@
 //! file below `commands`.
 
 use crate::commands::{
-    approvals, approve, audit, checkpoints, completions, create, demo, deny, destroy, doctor,
-    events, git, grants, integrations, list, mute, prepare, quiet, quit, secrets, serve, shell,
-    start, status, stop,
+    approvals, approve, audit, checkpoints, completions, cp, create, demo, deny, destroy, doctor,
+    download, events, git, grants, integrations, list, mute, prepare, quiet, quit, secrets, serve,
+    shell, start, status, stop,
 };
 use crate::context::Context;
 use crate::error::Outcome;
@@ -48,6 +48,8 @@ pub enum Command {
     Stop(stop::Args),
     Start(start::Args),
     Destroy(destroy::Args),
+    Cp(cp::Args),
+    Download(download::Args),
     Checkpoints(checkpoints::Args),
     Git(git::Args),
     Approvals(approvals::Args),
@@ -78,6 +80,8 @@ impl Command {
             Command::Stop(args) => stop::run(ctx, args),
             Command::Start(args) => start::run(ctx, args),
             Command::Destroy(args) => destroy::run(ctx, args),
+            Command::Cp(args) => cp::run(ctx, args),
+            Command::Download(args) => download::run(ctx, args),
             Command::Checkpoints(args) => checkpoints::run(ctx, args),
             Command::Git(args) => git::run(ctx, args),
             Command::Approvals(args) => approvals::run(ctx, args),

@@ -12,6 +12,7 @@ mod args;
 mod ask;
 mod commands;
 mod context;
+mod copying;
 mod error;
 mod interrupt;
 mod json;

@@ -47,6 +47,7 @@ fn one_box(
         index,
         project: project.into(),
         project_root: format!("/home/ada/{project}"),
+        workspace: format!("/home/ada/{project}"),
         state,
         branch: Some(format!("agentbox/{name}")),
         publish: None,
@@ -55,6 +56,7 @@ fn one_box(
         questions,
         muted_until: None,
         channel: "socket".into(),
+        busy: None,
     }
 }
 

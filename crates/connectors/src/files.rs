@@ -10,6 +10,7 @@ use crate::refusal::Refusal;
 use crate::worktree::{self, BoxPath};
 use protocol::rpc::{CopyParams, DownloadParams, MAX_PATH_BYTES};
 use protocol::text::{shortened, visible};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Patterns one copy may bring along, and how long each may be.
@@ -232,6 +233,75 @@ impl Excludes {
             }
         })
     }
+}
+
+/// What a person's copy leaves out of a folder: their own patterns, and what tools make again. A
+/// folder that git tracks is source, whatever it is called.
+#[derive(Debug, Clone, Default)]
+pub struct LeftOut {
+    given: Excludes,
+    default: bool,
+    tracked: BTreeSet<Vec<u8>>,
+}
+
+impl LeftOut {
+    pub fn new(given: Excludes, default: bool) -> Self {
+        Self { given, default, tracked: BTreeSet::new() }
+    }
+
+    /// What to ask git in the folder: which files of it lie in something of such a name.
+    pub fn question() -> Vec<String> {
+        let words = ["-c", "core.fsmonitor=false", "ls-files", "-z", "--cached", "--"];
+        let names = DEFAULT_EXCLUDES.iter().filter(|name| **name != ".git");
+        let specs =
+            names.flat_map(|name| [format!(":(glob)**/{name}/**"), format!(":(glob)**/{name}")]);
+        words.iter().map(ToString::to_string).chain(specs).collect()
+    }
+
+    /// Git's answer for the folder that is copied next.
+    pub fn tracked(&mut self, listed: &[u8]) {
+        self.tracked.clear();
+        for path in listed.split(|b| *b == 0) {
+            let ends = (0..path.len()).filter(|at| path[*at] == b'/').chain([path.len()]);
+            for end in ends {
+                let upto = &path[..end];
+                if is_made_again(upto) && !self.tracked.contains(upto) {
+                    self.tracked.insert(upto.to_vec());
+                }
+            }
+        }
+    }
+
+    /// Whether a path below the source is left out; what it lies in is not.
+    pub fn covers(&self, below: &[u8]) -> bool {
+        let default = self.default && is_made_again(below) && !self.tracked.contains(below);
+        default || self.given.cover(below)
+    }
+}
+
+fn is_made_again(path: &[u8]) -> bool {
+    let name = path.rsplit(|b| *b == b'/').next().unwrap_or_default();
+    DEFAULT_EXCLUDES.iter().any(|made| made.as_bytes() == name)
+}
+
+/// Names of files that hold a project's settings and keys and are not in its repository.
+pub const ENV_FILES: [&str; 7] = [
+    ".env",
+    ".env.*",
+    ".envrc",
+    ".dev.vars",
+    "secrets.toml",
+    "local.settings.json",
+    "appsettings.*.json",
+];
+
+/// Where nobody keeps such files.
+pub const NO_ENV_FILES: [&str; 8] =
+    ["node_modules", ".git", ".venv", "venv", "__pycache__", "dist", ".next", "build"];
+
+/// Whether a file's own name is like one of these.
+pub fn is_named(name: &[u8], patterns: &[impl AsRef<str>]) -> bool {
+    patterns.iter().any(|pattern| is_like(pattern.as_ref().as_bytes(), name))
 }
 
 /// `*` stands for anything, slashes too, and `?` for one byte. One step back is remembered at a
@@ -464,6 +534,33 @@ pub fn shown(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_git_tracks_is_source() {
+        let mut out = LeftOut::new(Excludes::parse("cp", &["*.log".into()], false).unwrap(), true);
+        assert!(out.covers(b"packages") && out.covers(b"a/bin") && out.covers(b"x/y.log"));
+        assert!(!out.covers(b"src") && !out.covers(b"binary"));
+        out.tracked(b"packages/a/index.js\0tools/bin/run\0");
+        for kept in ["packages", "packages/a", "tools/bin", "packages/a/index.js"] {
+            assert!(!out.covers(kept.as_bytes()), "{kept}");
+        }
+        for left in ["bin", "packages/a/node_modules", "packages/a/x.log", ".git"] {
+            assert!(out.covers(left.as_bytes()), "{left}");
+        }
+        out.tracked(b"");
+        assert!(out.covers(b"packages"));
+        assert!(!LeftOut::default().covers(b"packages"));
+    }
+
+    #[test]
+    fn env_files_go_by_their_own_name() {
+        for env in [".env", ".env.local", "appsettings.Development.json", ".dev.vars"] {
+            assert!(is_named(env.as_bytes(), &ENV_FILES), "{env}");
+        }
+        for other in ["env", ".environment", "appsettings.json", "a.env"] {
+            assert!(!is_named(other.as_bytes(), &ENV_FILES), "{other}");
+        }
+    }
 
     fn copy(sources: &[&str], dest: &str) -> CopyParams {
         let sources = sources.iter().map(ToString::to_string).collect();

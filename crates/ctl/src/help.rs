@@ -207,9 +207,9 @@ Run by the host: writes files of the box as a tar stream.
     (
         "unpack-into",
         "\
-agentbox-ctl unpack-into <dest> < tar
+agentbox-ctl unpack-into [--several] <dest> < tar
 
-Run by the host: lays out files it sent.
+Run by the host: lays out files it sent. Several things go into a folder only.
 ",
     ),
     (

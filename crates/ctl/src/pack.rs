@@ -8,7 +8,7 @@ use crate::error::{Doing, Error, Result};
 use crate::input;
 use crate::places;
 use crate::real_git::Git;
-use connectors::files::{Excludes, shown};
+use connectors::files::{Excludes, LeftOut, NO_ENV_FILES, is_named, shown};
 use protocol::ctl::Pack;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -27,20 +27,56 @@ pub fn run() -> Result<i32> {
 }
 
 fn pack<W: Write>(what: Pack, tar: tar::Builder<W>) -> Result<tar::Builder<W>> {
-    let (Pack::Files { exclude, .. } | Pack::Workspace { exclude, .. }) = &what;
-    let excludes = Excludes::parse("pack", exclude, false).map_err(|e| Error::BadInput(e.text))?;
-    let mut packer = Packer { tar, excludes };
+    let excludes = |given: &[String]| {
+        Excludes::parse("pack", given, false).map_err(|e| Error::BadInput(e.text))
+    };
+    let mut packer = Packer { tar, leaves: LeftOut::default(), behind: BTreeSet::new() };
     match what {
-        Pack::Files { sources, .. } => sources.iter().try_for_each(|s| packer.source(s))?,
-        Pack::Workspace { respects_git, .. } => packer.workspace(respects_git)?,
+        Pack::Files { sources, exclude } => {
+            packer.leaves = LeftOut::new(excludes(&exclude)?, false);
+            sources.iter().try_for_each(|s| packer.source(s))?;
+        }
+        Pack::Workspace { exclude, respects_git } => {
+            packer.leaves = LeftOut::new(excludes(&exclude)?, false);
+            packer.workspace(respects_git, !respects_git)?;
+        }
+        Pack::Copy { sources, exclude, default_excludes, optional } => {
+            packer.leaves = LeftOut::new(excludes(&exclude)?, default_excludes);
+            for source in &sources {
+                if optional && !Path::new(source).exists() {
+                    continue;
+                }
+                if default_excludes {
+                    packer.leaves.tracked(&tracked(Path::new(source)));
+                }
+                packer.source(source)?;
+            }
+            packer.tell();
+        }
+        Pack::Download { respects_git, node_modules, also, only } => {
+            let bare = !respects_git || listed_by_git().is_none();
+            let stays = [".git", "node_modules"];
+            let stays = if bare && !node_modules { &stays[..] } else { &stays[..1] };
+            let stays: Vec<String> = stays.iter().map(ToString::to_string).collect();
+            packer.leaves = LeftOut::new(excludes(&stays)?, false);
+            if !only {
+                packer.workspace(respects_git, node_modules)?;
+            }
+            packer.also(&also, node_modules && respects_git && !only, only)?;
+        }
     }
     Ok(packer.tar)
 }
 
 struct Packer<W: Write> {
     tar: tar::Builder<W>,
-    excludes: Excludes,
+    leaves: LeftOut,
+    /// What stayed behind, as far as anybody would read it.
+    behind: BTreeSet<String>,
 }
+
+/// Names that are told.
+const TOLD: usize = 200;
 
 impl<W: Write> Packer<W> {
     fn source(&mut self, source: &str) -> Result<()> {
@@ -51,23 +87,56 @@ impl<W: Write> Packer<W> {
         self.tree(&real, Path::new(name), Path::new(""))
     }
 
-    fn workspace(&mut self, respects_git: bool) -> Result<()> {
+    /// Files that go by their names, and `node_modules` when that is wanted and git ignores it.
+    fn also(&mut self, names_like: &[String], node_modules: bool, only: bool) -> Result<()> {
+        let root = places::workspace();
+        // What went along already goes once.
+        let listed = if only { None } else { listed_by_git() }.unwrap_or_default();
+        let mut pending = vec![PathBuf::new()];
+        while let Some(folder) = pending.pop() {
+            for name in names(&root.join(&folder))? {
+                let below = folder.join(&name);
+                let Ok(data) = root.join(&below).symlink_metadata() else { continue };
+                if data.is_dir() {
+                    if node_modules && name == "node_modules" {
+                        self.tree(&root.join(&below), &below, &below)?;
+                    } else if !NO_ENV_FILES.iter().any(|left| name == *left) {
+                        pending.push(below);
+                    }
+                } else if data.is_file()
+                    && is_named(name.as_bytes(), names_like)
+                    && !listed.contains(&below)
+                {
+                    self.entry(&root.join(&below), &below)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&self) {
+        if !self.behind.is_empty() {
+            let names: Vec<&str> = self.behind.iter().map(String::as_str).collect();
+            crate::complain(&format!("left out: {}", names.join(", ")));
+        }
+    }
+
+    fn workspace(&mut self, respects_git: bool, node_modules: bool) -> Result<()> {
         let root = places::workspace();
         if respects_git && let Some(names) = listed_by_git() {
             for name in names {
                 let path = root.join(&name);
                 // One that is tracked may be gone, or be a repository of its own.
                 let plain = path.symlink_metadata().is_ok_and(|data| !data.is_dir());
-                if plain && !self.excludes.cover(name.as_os_str().as_bytes()) {
+                if plain && !self.leaves.covers(name.as_os_str().as_bytes()) {
                     self.entry(&path, &name)?;
                 }
             }
             return Ok(());
         }
-        let made_again = if respects_git { &[".git", "node_modules"][..] } else { &[".git"] };
+        let stays = |name: &OsStr| name == ".git" || (!node_modules && name == "node_modules");
         for name in names(&root)? {
-            if !made_again.iter().any(|made| name == *made) && !self.excludes.cover(name.as_bytes())
-            {
+            if !stays(&name) && !self.leaves.covers(name.as_bytes()) {
                 self.tree(&root.join(&name), Path::new(&name), Path::new(&name))?;
             }
         }
@@ -83,8 +152,10 @@ impl<W: Write> Packer<W> {
             }
             for name in names(&path)? {
                 let below = below.join(&name);
-                if !self.excludes.cover(below.as_os_str().as_bytes()) {
+                if !self.leaves.covers(below.as_os_str().as_bytes()) {
                     pending.push((path.join(&name), inside.join(&name), below));
+                } else if self.behind.len() < TOLD {
+                    self.behind.insert(shown(&inside.join(&name)));
                 }
             }
         }
@@ -124,6 +195,14 @@ fn names(folder: &Path) -> Result<Vec<OsString>> {
     let mut names: Vec<OsString> = entries.filter_map(|e| Some(e.ok()?.file_name())).collect();
     names.sort();
     Ok(names)
+}
+
+/// What git tracks in a folder, of what a copy would leave out.
+fn tracked(folder: &Path) -> Vec<u8> {
+    if !folder.is_dir() {
+        return Vec::new();
+    }
+    Git::at(folder).run(&LeftOut::question()).unwrap_or_default()
 }
 
 /// Tracked files and those that could be; none without a repository.

@@ -1,4 +1,4 @@
-//! `agentbox-ctl unpack-into <dest>` (box user): lays out files the host sent.
+//! `agentbox-ctl unpack-into [--several] <dest>` (box user): lays out files the host sent.
 //!
 //! Like cp: into `dest` when that is a folder or ends with a slash, else under that name. Under
 //! another name it is laid out beside its place first and then moved there whole.
@@ -13,16 +13,26 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 pub fn run(args: &[OsString]) -> Result<i32> {
-    let [dest] = args else {
-        return Err(Error::Usage("use 'agentbox-ctl unpack-into <dest>'.".into()));
+    let (several, dest) = match args {
+        [dest] => (false, dest),
+        [flag, dest] if flag == "--several" => (true, dest),
+        _ => return Err(Error::Usage("use 'agentbox-ctl unpack-into [--several] <dest>'.".into())),
     };
-    unpack_into(io::stdin().lock(), Path::new(dest))?;
+    let dest = Path::new(dest);
+    // Said before anything is read: several things have no room under one name.
+    if several && !is_folder(dest) {
+        return Err(Error::Failed(format!(
+            "{} is no folder; several sources go into a folder, so end it with '/'.",
+            shown(dest)
+        )));
+    }
+    unpack_into(io::stdin().lock(), dest)?;
     Ok(protocol::exit::OK)
 }
 
 fn unpack_into(from: impl Read, dest: &Path) -> Result<()> {
     let make = |path: &Path| fs::create_dir_all(path).doing(|| format!("make {}", shown(path)));
-    if dest.as_os_str().as_bytes().ends_with(b"/") || dest.is_dir() {
+    if is_folder(dest) {
         make(dest)?;
         return unpack(from, dest);
     }
@@ -40,6 +50,11 @@ fn unpack_into(from: impl Read, dest: &Path) -> Result<()> {
             Err(Error::BadInput(why))
         }
     }
+}
+
+/// It is one, or is written as one.
+fn is_folder(dest: &Path) -> bool {
+    dest.as_os_str().as_bytes().ends_with(b"/") || dest.is_dir()
 }
 
 /// A folder that is gone when this is.

@@ -437,6 +437,10 @@ impl Api {
         self.find(target).or_else(|e| past.ok_or(e))
     }
 
+    pub fn find_box(&self, target: &Target) -> Reply<BoxView> {
+        self.view(&self.find(target)?)
+    }
+
     fn view(&self, id: &BoxId) -> Reply<BoxView> {
         self.core.view(id).ok_or_else(|| ControlError::new(ErrorCode::Usage, "the box is gone"))
     }

@@ -37,6 +37,13 @@ pub enum Incoming {
     Stderr(Vec<u8>),
 }
 
+/// One thing that arrived, or the answer.
+#[derive(Debug)]
+pub enum Next<T> {
+    Incoming(Incoming),
+    Result(T),
+}
+
 /// Knows where the socket is; connects for each call.
 #[derive(Debug, Clone)]
 pub struct Client {
@@ -82,20 +89,28 @@ impl Conversation {
         mut incoming: impl FnMut(Incoming),
     ) -> Result<T, ClientError> {
         loop {
-            let Some((kind, payload)) = frame::read(&mut self.stream)? else {
-                return Err(ClientError::Broken("it stopped before it answered".into()));
-            };
-            match kind {
-                Kind::Event => incoming(Incoming::Event(Box::new(parse(&payload)?))),
-                Kind::Stdout => incoming(Incoming::Stdout(payload)),
-                Kind::Stderr => incoming(Incoming::Stderr(payload)),
-                Kind::Result => return parse(&payload),
-                Kind::Error => return Err(parse::<ControlError>(&payload)?.into()),
-                Kind::Request | Kind::Stdin | Kind::Resize => {
-                    return Err(ClientError::Broken("it sent a frame only clients send".into()));
-                }
+            match self.receive()? {
+                Next::Incoming(one) => incoming(one),
+                Next::Result(reply) => return Ok(reply),
             }
         }
+    }
+
+    /// What comes next, for whoever has to work on it before the rest may come.
+    pub fn receive<T: DeserializeOwned>(&mut self) -> Result<Next<T>, ClientError> {
+        let Some((kind, payload)) = frame::read(&mut self.stream)? else {
+            return Err(ClientError::Broken("it stopped before it answered".into()));
+        };
+        Ok(match kind {
+            Kind::Event => Next::Incoming(Incoming::Event(Box::new(parse(&payload)?))),
+            Kind::Stdout => Next::Incoming(Incoming::Stdout(payload)),
+            Kind::Stderr => Next::Incoming(Incoming::Stderr(payload)),
+            Kind::Result => Next::Result(parse(&payload)?),
+            Kind::Error => return Err(parse::<ControlError>(&payload)?.into()),
+            Kind::Request | Kind::Stdin | Kind::Resize => {
+                return Err(ClientError::Broken("it sent a frame only clients send".into()));
+            }
+        })
     }
 }
 

@@ -169,6 +169,7 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::TestIntegration { service, cwd } => {
                 value(&api.test_integration(&service, cwd).await?)
             }
+            Request::FindBox { target } => value(&api.find_box(&target)?),
             Request::HandOver
             | Request::Stop
             | Request::Subscribe

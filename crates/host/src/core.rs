@@ -89,6 +89,8 @@ pub struct Known {
     pub endpoints: Endpoints,
     /// Of its screen. Nowhere but here.
     pub vnc_password: Option<String>,
+    /// What it is held still for.
+    pub busy: Option<&'static str>,
 }
 
 impl Known {
@@ -104,6 +106,7 @@ impl Known {
             muted_until: None,
             endpoints: Endpoints::default(),
             vnc_password: None,
+            busy: None,
         }
     }
 }
@@ -326,6 +329,7 @@ fn view_of(known: &Known, asking: &[BoxId]) -> BoxView {
         index: record.index,
         project: record.project.clone(),
         project_root: record.project_root.display().to_string(),
+        workspace: record.workspace.display().to_string(),
         state: known.state,
         branch: record.branch.clone(),
         publish: record.publish.clone(),
@@ -334,6 +338,7 @@ fn view_of(known: &Known, asking: &[BoxId]) -> BoxView {
         questions: u32::try_from(questions).unwrap_or(u32::MAX),
         muted_until: known.muted_until.filter(|until| *until > now()),
         channel: record.channel.as_str().to_owned(),
+        busy: known.busy.map(str::to_owned),
     }
 }
 

@@ -13,6 +13,8 @@ pub struct BoxView {
     pub index: u32,
     pub project: String,
     pub project_root: String,
+    /// The host's folder that `/workspace` was made from.
+    pub workspace: String,
     pub state: BoxState,
     /// The branch its commits appear on in the host's repository; none without a repository.
     pub branch: Option<String>,
@@ -28,6 +30,8 @@ pub struct BoxView {
     pub muted_until: Option<Millis>,
     /// How it reaches the host: `socket` or `exec`.
     pub channel: String,
+    /// What it is held still for, such as a checkpoint; none when it is not.
+    pub busy: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -112,6 +112,9 @@ pub enum Request {
     HandOver,
     /// Ends the host; boxes go on. → `()`
     Stop,
+    // Copies and checkpoints.
+    /// The box a person means. → [`BoxView`]
+    FindBox { target: Target },
 }
 
 /// Which box is meant.

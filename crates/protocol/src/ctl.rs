@@ -237,4 +237,24 @@ pub enum Pack {
         /// What git ignores stays behind.
         respects_git: bool,
     },
+    /// Files and folders a person asked for, as `Files`. What stayed behind is told on standard
+    /// error.
+    Copy {
+        sources: Vec<String>,
+        exclude: Vec<String>,
+        /// What tools make again stays behind, too, unless git tracks it.
+        default_excludes: bool,
+        /// A source that is not there is none.
+        optional: bool,
+    },
+    /// What of the workspace a person brings home.
+    Download {
+        respects_git: bool,
+        /// `node_modules` goes along, wherever it is.
+        node_modules: bool,
+        /// Files of these names go along although git ignores them.
+        also: Vec<String>,
+        /// And nothing else.
+        only: bool,
+    },
 }

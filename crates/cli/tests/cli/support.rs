@@ -255,6 +255,7 @@ pub fn a_box(project: &Path) -> BoxView {
         index: 1,
         project: "project".into(),
         project_root: project.to_string_lossy().into_owned(),
+        workspace: project.to_string_lossy().into_owned(),
         state: BoxState::Running,
         branch: Some("agentbox/fix-login".into()),
         publish: None,
@@ -263,6 +264,7 @@ pub fn a_box(project: &Path) -> BoxView {
         questions: 0,
         muted_until: None,
         channel: "socket".into(),
+        busy: None,
     }
 }
 

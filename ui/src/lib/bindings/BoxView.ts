@@ -7,7 +7,11 @@ export type BoxView = { id: BoxId, name: BoxName,
 /**
  * Counted per project from 1, never used twice.
  */
-index: number, project: string, projectRoot: string, state: BoxState, 
+index: number, project: string, projectRoot: string, 
+/**
+ * The host's folder that `/workspace` was made from.
+ */
+workspace: string, state: BoxState, 
 /**
  * The branch its commits appear on in the host's repository; none without a repository.
  */
@@ -27,4 +31,8 @@ mutedUntil: number | null,
 /**
  * How it reaches the host: `socket` or `exec`.
  */
-channel: string, };
+channel: string, 
+/**
+ * What it is held still for, such as a checkpoint; none when it is not.
+ */
+busy: string | null, };
