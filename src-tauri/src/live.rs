@@ -80,6 +80,8 @@ pub mod samples {
             muted_until: None,
             channel: "socket".into(),
             busy: None,
+            agents: Vec::new(),
+            logins: Vec::new(),
         }
     }
 

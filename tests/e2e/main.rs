@@ -24,6 +24,7 @@ mod people;
 mod policy;
 mod remember;
 mod services;
+mod sessions;
 mod transfers;
 mod two_boxes;
 mod world;

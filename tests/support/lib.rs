@@ -7,6 +7,7 @@
 
 pub mod atspi;
 pub mod notify;
+pub mod pty;
 pub mod screen;
 pub mod session;
 pub mod tray;

@@ -25,7 +25,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use protocol::ctl::{BOX_USER, Daemons, ENV_GID, ENV_UID, Go, SeedPlan, paths};
 use protocol::{BoxId, BoxName};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
@@ -190,6 +190,7 @@ impl Saga {
             base: project.repo.as_ref().and_then(|repo| repo.head.clone()),
             repo: project.repo.as_ref().map(RepoSnapshot::record),
             features: Features::default(),
+            logins: BTreeSet::new(),
         }
     }
 

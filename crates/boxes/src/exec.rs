@@ -19,6 +19,9 @@ use tokio::io::AsyncWriteExt;
 const STALLED: Duration = Duration::from_secs(120);
 /// How long `agentbox-ctl` may work after it has all its input.
 const FINISH: Duration = Duration::from_secs(900);
+/// Engines let go of a terminal at Ctrl-P Ctrl-Q by default and so swallow every Ctrl-P. There is no
+/// way to say “never”; nobody types Ctrl-\\ Ctrl-] twice.
+const DETACH_KEYS: &str = "\u{1c},\u{1d},\u{1c},\u{1d}";
 /// How much of what went wrong is kept.
 const STDERR: usize = 8 * 1024;
 
@@ -117,6 +120,7 @@ impl Boxes {
             attach_stdout: Some(true),
             attach_stderr: Some(true),
             tty: Some(spec.tty),
+            detach_keys: Some(DETACH_KEYS.to_owned()),
             cmd: Some(spec.argv),
             user: Some(spec.user.unwrap_or_else(|| BOX_USER.to_owned())),
             working_dir: spec.cwd,

@@ -44,6 +44,7 @@ pub mod progress;
 pub mod project;
 mod record;
 pub mod repo;
+mod sessions;
 
 pub use certificates::{Certificate, host_certificates};
 pub use channel::{Bridge, Channel};

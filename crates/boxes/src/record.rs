@@ -5,9 +5,10 @@
 //! box, and is written down only by way of [`Record::without_passwords`].
 
 use crate::Channel;
+use protocol::sessions::Agent;
 use protocol::{BoxId, BoxName, Millis};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +42,9 @@ pub struct Record {
     pub repo: Option<RepoRecord>,
     #[serde(default)]
     pub features: Features,
+    /// Agents that were given a login of their own.
+    #[serde(default)]
+    pub logins: BTreeSet<Agent>,
 }
 
 /// What a box has besides its shell. Decided when it is made: ports and powers of a container

@@ -2,14 +2,15 @@
 //! file below `commands`.
 
 use crate::commands::{
-    approvals, approve, audit, checkpoints, completions, cp, create, demo, deny, destroy, doctor,
-    download, events, git, grants, integrations, list, mute, prepare, quiet, quit, secrets, serve,
-    shell, start, status, stop,
+    agent, approvals, approve, attach, audit, checkpoints, completions, cp, create, demo, deny,
+    destroy, doctor, download, events, git, grants, integrations, list, mute, prepare, quiet, quit,
+    secrets, serve, shell, start, status, stop,
 };
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::ui::ColorChoice;
 use clap::{Parser, Subcommand};
+use protocol::sessions::Agent;
 use std::path::PathBuf;
 
 /// Coding agents in boxes, with you at the door
@@ -23,6 +24,7 @@ use std::path::PathBuf;
     max_term_width = 100,
     after_help = "Examples:
   agentbox create -n fix-login    a box for the project in this folder
+  agentbox claude -n fix-login    the same, with Claude Code at work in it
   agentbox shell fix-login        a shell in it
   agentbox approvals              what boxes ask of you
   agentbox demo                   see all of it in a minute"
@@ -43,6 +45,10 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Create(create::Args),
+    Claude(agent::ClaudeArgs),
+    Codex(agent::CodexArgs),
+    Opencode(agent::OpencodeArgs),
+    Attach(attach::Args),
     List(list::Args),
     Shell(shell::Args),
     Stop(stop::Args),
@@ -75,6 +81,10 @@ impl Command {
     pub fn run(self, ctx: &Context) -> Outcome {
         match self {
             Command::Create(args) => create::run(ctx, args),
+            Command::Claude(args) => args.run(ctx, Agent::Claude),
+            Command::Codex(args) => args.run(ctx, Agent::Codex),
+            Command::Opencode(args) => args.run(ctx, Agent::Opencode),
+            Command::Attach(args) => attach::run(ctx, args),
             Command::List(args) => list::run(ctx, args),
             Command::Shell(args) => shell::run(ctx, args),
             Command::Stop(args) => stop::run(ctx, args),

@@ -12,6 +12,20 @@ pub fn yes(ui: &Ui, question: &str) -> bool {
     io::stdin().lock().read_line(&mut line).is_ok_and(|_| is_yes(&line))
 }
 
+/// Which of several; none when the person wants none of them.
+pub fn one_of(ui: &Ui, question: &str, choices: &[String]) -> Option<usize> {
+    let mut stderr = io::stderr().lock();
+    for (at, choice) in choices.iter().enumerate() {
+        let _ = writeln!(stderr, "  {}) {choice}", at + 1);
+    }
+    let _ = write!(stderr, "{} [1-{}] ", ui.err.bold(question), choices.len());
+    let _ = stderr.flush();
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line).ok()?;
+    let chosen: usize = line.trim().parse().ok()?;
+    (1..=choices.len()).contains(&chosen).then(|| chosen - 1)
+}
+
 fn is_yes(line: &str) -> bool {
     matches!(line.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }

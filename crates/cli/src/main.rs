@@ -10,10 +10,12 @@
 
 mod args;
 mod ask;
+mod attach;
 mod commands;
 mod context;
 mod copying;
 mod error;
+mod exec;
 mod interrupt;
 mod json;
 mod launch;

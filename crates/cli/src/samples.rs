@@ -57,6 +57,8 @@ fn one_box(
         muted_until: None,
         channel: "socket".into(),
         busy: None,
+        agents: Vec::new(),
+        logins: Vec::new(),
     }
 }
 

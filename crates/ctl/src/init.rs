@@ -17,7 +17,7 @@ use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use protocol::ctl::{BOX_USER, ENV_GID, ENV_UID, paths};
 use std::fs;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -72,6 +72,7 @@ fn prepare() -> Result<Account> {
     trust_certificates();
     // Without a mount there, the bridge's sockets will be, and the watcher waits for them.
     fs::create_dir_all(paths::HOST).doing(|| format!("make {}", paths::HOST))?;
+    warn("no sessions can be started", own_sessions(&user));
     fs::write(paths::READY, "").doing(|| format!("write {}", paths::READY))?;
     Ok(user)
 }
@@ -102,6 +103,13 @@ fn wanted(variable: &str) -> Option<u32> {
 fn own_workspace(user: &Account) -> Result<()> {
     fs::create_dir_all(paths::WORKSPACE).doing(|| paths::WORKSPACE)?;
     chown(paths::WORKSPACE, Some(user.uid), Some(user.gid)).doing(|| paths::WORKSPACE)
+}
+
+fn own_sessions(user: &Account) -> Result<()> {
+    let doing = || format!("make {}", paths::SESSIONS);
+    fs::create_dir_all(paths::SESSIONS).doing(doing)?;
+    fs::set_permissions(paths::SESSIONS, fs::Permissions::from_mode(0o700)).doing(doing)?;
+    chown(paths::SESSIONS, Some(user.uid), Some(user.gid)).doing(doing)
 }
 
 fn trust_certificates() {

@@ -8,6 +8,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod agent_state;
 mod begin;
 mod bridge;
 mod bundle;
@@ -31,6 +32,7 @@ mod real_git;
 mod refs_watch;
 mod rpc;
 mod seed;
+mod session;
 mod shim;
 mod signals;
 mod unbundle;
@@ -86,6 +88,8 @@ fn run(args: &[OsString]) -> Result<i32> {
         "watch" => watch::run(),
         "rpc" => rpc::run(rest),
         "event" => event::run(rest),
+        "session" => session::run(rest),
+        "agent-state" => agent_state::run(rest),
         "git" => git::command(rest),
         "integration" => shim::integration(rest),
         "cp" => cp::run(rest),

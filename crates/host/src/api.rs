@@ -38,7 +38,7 @@ const MAX_STATUS: usize = 256 * 1024;
 /// A handle on the running host. Cheap to clone.
 #[derive(Clone)]
 pub struct Api {
-    core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
 }
 
 /// The record of a box being muted or heard again; the last one holds.
@@ -189,15 +189,7 @@ impl Api {
         tty: Option<Size>,
     ) -> Reply<(Exec, HangUp)> {
         let id = self.find(&target)?;
-        match self.core.box_state(&id) {
-            BoxState::Stopped => self.core.start_box(&id).await?,
-            BoxState::Missing => {
-                let text = "the box has no container any more; was it removed?";
-                return Err(ControlError::new(ErrorCode::Failed, text)
-                    .hint("agentbox destroy forgets it, agentbox create makes a new one."));
-            }
-            _ => {}
-        }
+        self.core.bring_up(&id).await?;
         let (boxes, record) = self.core.reach(&id).await?;
         let mark = format!("{MARK}={:032x}", u128::from_be_bytes(crate::create::random()?));
         let term = tty.is_some().then(|| "TERM=xterm-256color".to_owned());
@@ -441,7 +433,7 @@ impl Api {
         self.view(&self.find(target)?)
     }
 
-    fn view(&self, id: &BoxId) -> Reply<BoxView> {
+    pub(crate) fn view(&self, id: &BoxId) -> Reply<BoxView> {
         self.core.view(id).ok_or_else(|| ControlError::new(ErrorCode::Usage, "the box is gone"))
     }
 }

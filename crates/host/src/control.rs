@@ -170,6 +170,10 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
                 value(&api.test_integration(&service, cwd).await?)
             }
             Request::FindBox { target } => value(&api.find_box(&target)?),
+            Request::WillLogIn { target, agent } => value(&api.will_log_in(&target, agent).await?),
+            Request::Sessions { target } => value(&api.sessions(target).await?),
+            Request::StartSession(start) => value(&api.start_session(start).await?),
+            Request::EndSession { target, name } => value(&api.end_session(target, &name).await?),
             Request::HandOver
             | Request::Stop
             | Request::Subscribe

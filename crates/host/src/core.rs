@@ -10,6 +10,7 @@ use approvals::Broker;
 use boxes::{Boxes, Record};
 use protocol::boxes::{BoxState, BoxView, Endpoints};
 use protocol::control::{ControlError, EngineStatus, ErrorCode, HostEvent, HostStatus, Notice};
+use protocol::sessions::{Agent, AgentState, AgentView};
 use protocol::{BoxId, BoxName, Millis};
 use relay::{Bucket, Relay, Token};
 use secrets::Vault;
@@ -91,6 +92,8 @@ pub struct Known {
     pub vnc_password: Option<String>,
     /// What it is held still for.
     pub busy: Option<&'static str>,
+    /// What its agents said last, and when.
+    pub agents: BTreeMap<Agent, (AgentState, Millis)>,
 }
 
 impl Known {
@@ -107,6 +110,7 @@ impl Known {
             endpoints: Endpoints::default(),
             vnc_password: None,
             busy: None,
+            agents: BTreeMap::new(),
         }
     }
 }
@@ -273,6 +277,9 @@ impl Core {
             Some(known) if known.state != new => {
                 known.state = new;
                 known.close(new);
+                if matches!(new, BoxState::Stopped | BoxState::Missing) {
+                    known.agents.clear();
+                }
                 true
             }
             _ => false,
@@ -339,7 +346,14 @@ fn view_of(known: &Known, asking: &[BoxId]) -> BoxView {
         muted_until: known.muted_until.filter(|until| *until > now()),
         channel: record.channel.as_str().to_owned(),
         busy: known.busy.map(str::to_owned),
+        agents: known.agents.iter().map(|(agent, at)| agent_view(record, *agent, *at)).collect(),
+        logins: record.logins.iter().copied().collect(),
     }
+}
+
+fn agent_view(record: &Record, agent: Agent, at: (AgentState, Millis)) -> AgentView {
+    let (state, since) = at;
+    AgentView { agent, state, since, has_login: record.logins.contains(&agent) }
 }
 
 /// A token no one has had before.

@@ -10,6 +10,7 @@ use protocol::BoxId;
 use protocol::control::HostEvent;
 use protocol::events::{BoxEvent, JsonText};
 use protocol::rpc::EventPost;
+use protocol::sessions::AGENT_EVENT;
 use relay::EventLog;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -126,6 +127,11 @@ impl Events {
         events
     }
 
+    /// What a box's agents said, oldest first.
+    pub fn of_agents(&self) -> Vec<BoxEvent> {
+        self.ring().kept.iter().filter(|e| e.kind == AGENT_EVENT).cloned().collect()
+    }
+
     /// A box is gone, and what it told with it.
     pub fn forget(&self, id: &BoxId) {
         let mut ring = self.ring();
@@ -186,6 +192,7 @@ impl EventLog for Events {
         self.news.notify_one();
         let number = event.id;
         if let Some(core) = self.core.upgrade() {
+            core.heard(&event);
             core.send(HostEvent::Told { event });
         }
         number

@@ -33,6 +33,7 @@ mod remotes;
 mod resolve;
 #[cfg(test)]
 mod samples;
+mod sessions;
 mod sink;
 pub mod ssh_keys;
 mod start;

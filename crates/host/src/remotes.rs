@@ -54,7 +54,7 @@ impl Core {
     }
 
     /// Keeps a changed record and lets the relay know.
-    async fn change(
+    pub(crate) async fn change(
         &self,
         record: boxes::Record,
         kind: &'static str,

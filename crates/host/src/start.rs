@@ -222,6 +222,7 @@ impl Core {
             known.muted_until = self.still_muted(&known.record.id).await?;
             self.state().boxes.insert(known.record.id.clone(), known);
         }
+        self.recall_agents();
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Boxes as people see them.
 
+use crate::sessions::{Agent, AgentView};
 use crate::{BoxId, BoxName, Millis};
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +33,10 @@ pub struct BoxView {
     pub channel: String,
     /// What it is held still for, such as a checkpoint; none when it is not.
     pub busy: Option<String>,
+    /// Agents that run in it.
+    pub agents: Vec<AgentView>,
+    /// Agents whose own login the box holds, or held since it was made.
+    pub logins: Vec<Agent>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

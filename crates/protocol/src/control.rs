@@ -4,6 +4,7 @@ use crate::boxes::{BoxView, Progress};
 use crate::events::BoxEvent;
 use crate::integrations::{Layer, SecretText};
 use crate::question::{Outcome, Question, Surface, Verdict};
+use crate::sessions::{Agent, StartSession};
 use crate::{BoxId, GrantId, Millis, QuestionId, SecretId};
 use serde::{Deserialize, Serialize};
 
@@ -108,6 +109,15 @@ pub enum Request {
     Subscribe,
     /// Opens the window, or brings it to the front, at a page (`inbox`, `boxes`, `box/<id>`). → `()`
     ShowWindow { page: String },
+    /// An agent is about to log in inside a box, which is refused where that is switched off.
+    /// → [`BoxView`]
+    WillLogIn { target: Target, agent: Agent },
+    /// Sessions of a running box, oldest first. → `Vec<SessionView>`
+    Sessions { target: Target },
+    /// The box is brought up first. → `SessionView`
+    StartSession(StartSession),
+    /// Whether there was one. → `bool`
+    EndSession { target: Target, name: String },
     /// Asks a headless host to make room for a desktop one. → `()`
     HandOver,
     /// Ends the host; boxes go on. → `()`
@@ -388,6 +398,8 @@ impl ControlError {
 pub enum ErrorCode {
     /// The request itself is wrong: bad name, ambiguous or unknown box.
     Usage,
+    /// There is one already.
+    Exists,
     /// No container engine answers.
     Engine,
     /// No question with that id is open.

@@ -3,7 +3,9 @@
 //! The host is trusted by the box, the box is not trusted by the host: replies are bounded and
 //! only ever used as data for git's own checks.
 
+use crate::sessions::Agent;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Where things are inside a box.
 pub mod paths {
@@ -34,6 +36,8 @@ pub mod paths {
     pub const LOGS: &str = "/var/log/agentbox";
     /// `name version`, line by line: the agents in the image.
     pub const VERSIONS: &str = "/etc/agentbox/versions";
+    /// What sessions are started with and how they ended, the box user's own; tmpfs like its parent.
+    pub const SESSIONS: &str = "/run/agentbox/session";
     /// The host's object stores are mounted below, read-only: `/agentbox/objects/0`, ….
     pub const OBJECTS: &str = "/agentbox/objects";
     /// Certificates of the host, one `.crt` each, trusted by PID 1 before it is ready.
@@ -258,3 +262,31 @@ pub enum Pack {
         only: bool,
     },
 }
+
+/// First line of `agentbox-ctl session start`'s standard input (run as the box user).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NewSession {
+    pub name: String,
+    pub argv: Vec<String>,
+    /// Logins may be among them: they are never in an argument, a log or a file that stays.
+    pub env: BTreeMap<String, String>,
+    /// Whose state is told to the host.
+    pub agent: Option<Agent>,
+    /// The first size of its terminal.
+    pub cols: u16,
+    pub rows: u16,
+}
+
+/// One of `agentbox-ctl session list`'s answer, a JSON array.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionLine {
+    pub name: String,
+    /// Seconds since the Unix epoch, by the box's clock.
+    pub created: u64,
+    pub attached: u32,
+}
+
+/// `agentbox-ctl session start` ends with this when there is a session of that name.
+pub const SESSION_EXISTS: i32 = 17;

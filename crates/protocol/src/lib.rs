@@ -18,6 +18,7 @@ pub mod ids;
 pub mod integrations;
 pub mod question;
 pub mod rpc;
+pub mod sessions;
 pub mod text;
 
 pub use ids::{BoxId, BoxName, GrantId, QuestionId, SecretId};

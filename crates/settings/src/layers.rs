@@ -11,7 +11,7 @@ use std::path::Path;
 /// The name of both files.
 const FILE: &str = "config.yaml";
 /// What may stand in a project's file: whole sections, and single keys.
-const PROJECT_SECTIONS: &[&str] = &["integrations", "gh", "box"];
+const PROJECT_SECTIONS: &[&str] = &["integrations", "gh", "box", "claude", "codex", "opencode"];
 const PROJECT_KEYS: &[&str] = &["approvals.mode"];
 
 impl Settings {

@@ -1,5 +1,6 @@
 //! The settings there are, and what each may be.
 
+use protocol::sessions::{Agent, is_session_name};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -26,6 +27,57 @@ pub struct Settings {
     pub gh: Gh,
     #[serde(deserialize_with = "or_default")]
     pub relay: Relay,
+    #[serde(deserialize_with = "or_default")]
+    pub claude: AgentSettings,
+    #[serde(deserialize_with = "or_default")]
+    pub codex: AgentSettings,
+    #[serde(deserialize_with = "or_default")]
+    pub opencode: AgentSettings,
+}
+
+impl Settings {
+    pub fn agent(&self, agent: Agent) -> &AgentSettings {
+        match agent {
+            Agent::Claude => &self.claude,
+            Agent::Codex => &self.codex,
+            Agent::Opencode => &self.opencode,
+        }
+    }
+}
+
+/// How one of the agents is started in boxes.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "keys below it")]
+pub struct AgentSettings {
+    /// Its session's name; none means the agent's own.
+    #[serde(deserialize_with = "session_name")]
+    pub session_name: Option<String>,
+    /// It need not ask before each step, because a box keeps it in. None means yes.
+    pub dangerously_skip_permissions: Option<bool>,
+    /// The person's own login of the agent may be given to boxes.
+    pub login: bool,
+}
+
+impl Default for AgentSettings {
+    fn default() -> Self {
+        Self { session_name: None, dangerously_skip_permissions: None, login: true }
+    }
+}
+
+impl AgentSettings {
+    pub fn skips_permissions(&self) -> bool {
+        self.dangerously_skip_permissions.unwrap_or(true)
+    }
+}
+
+fn session_name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let name = Option::<String>::deserialize(from)?;
+    match name {
+        Some(name) if !is_session_name(&name) => Err(D::Error::custom(format!(
+            "sessionName: {name:?} is no name of a session: letters, digits, - and _"
+        ))),
+        name => Ok(name),
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]

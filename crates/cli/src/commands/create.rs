@@ -22,6 +22,17 @@ use std::path::{Path, PathBuf};
   agentbox create                      a box for the project in this folder
   agentbox create ~/shop -n fix-login  one with a name, for another folder")]
 pub struct Args {
+    #[command(flatten)]
+    options: Options,
+
+    /// Print the box as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a box is made from, wherever one is made.
+#[derive(Debug, clap::Args)]
+pub struct Options {
     /// The project's folder [default: this one]
     path: Option<PathBuf>,
 
@@ -47,27 +58,10 @@ pub struct Args {
     /// No container engine in the box, whatever the settings say
     #[arg(long)]
     no_docker: bool,
-
-    /// Print the box as JSON
-    #[arg(long)]
-    json: bool,
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
-    let request = Request::CreateBox(CreateBox {
-        name: args.name.as_deref().map(checked_name).transpose()?,
-        workspace: workspace(args.path.as_deref())?,
-        image: args.image,
-        vnc: args.no_vnc.then_some(false),
-        docker: (args.docker || args.no_docker).then_some(args.docker),
-    });
-    let interrupt = Interrupt::install()?;
-    let client = ctx.client()?;
-    let view = {
-        let steps = Steps::new(&ctx.ui);
-        interrupt.call::<BoxView>(&client, &request, |incoming| show_step(&steps, incoming))
-    }
-    .map_err(explain)?;
+    let view = make(ctx, args.options)?;
     if args.json {
         json::print(&ctx.ui, "box", &view)?;
     } else {
@@ -76,6 +70,22 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         ctx.ui.hint(&format!("agentbox shell {}", view.name));
     }
     Ok(Exit::OK)
+}
+
+/// Makes a box and shows how it comes along.
+pub fn make(ctx: &Context, options: Options) -> Result<BoxView, CommandError> {
+    let request = Request::CreateBox(CreateBox {
+        name: options.name.as_deref().map(checked_name).transpose()?,
+        workspace: workspace(options.path.as_deref())?,
+        image: options.image,
+        vnc: options.no_vnc.then_some(false),
+        docker: (options.docker || options.no_docker).then_some(options.docker),
+    });
+    let interrupt = Interrupt::install()?;
+    let client = ctx.client()?;
+    let steps = Steps::new(&ctx.ui);
+    let made = interrupt.call(&client, &request, |incoming| show_step(&steps, incoming));
+    made.map_err(explain)
 }
 
 /// Checked before anything is started, so that a typing error costs nothing.

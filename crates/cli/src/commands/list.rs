@@ -7,6 +7,7 @@ use crate::table;
 use crate::ui::Look;
 use protocol::boxes::BoxView;
 use protocol::control::Request;
+use protocol::sessions::AgentState;
 use protocol::text::visible;
 use std::path::Path;
 
@@ -49,6 +50,9 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         ctx.ui.hint("agentbox create makes one for this folder");
     } else {
         ctx.ui.out(&render(ctx.ui.out, &shown))?;
+        for line in logins(&shown) {
+            ctx.ui.say(&line);
+        }
     }
     Ok(Exit::OK)
 }
@@ -63,6 +67,28 @@ fn of_project(all: Vec<BoxView>, cwd: Option<&Path>) -> Vec<BoxView> {
     all.into_iter().filter(|v| v.project_root == root).collect()
 }
 
+/// The one kind of credential a box may hold, said wherever boxes are listed.
+fn logins(boxes: &[BoxView]) -> Vec<String> {
+    let line = |view: &BoxView| {
+        let agents: Vec<&str> = view.logins.iter().map(|agent| agent.title()).collect();
+        format!("{} holds a login of {}", view.name, agents.join(" and "))
+    };
+    boxes.iter().filter(|view| !view.logins.is_empty()).map(line).collect()
+}
+
+/// `claude waits, codex done`.
+fn agents(view: &BoxView) -> String {
+    let word = |state| match state {
+        AgentState::Ready => "ready",
+        AgentState::Working => "works",
+        AgentState::Waiting => "waits",
+        AgentState::Done => "done",
+    };
+    let each = view.agents.iter().map(|a| format!("{} {}", a.agent.as_str(), word(a.state)));
+    let text = each.collect::<Vec<_>>().join(", ");
+    if text.is_empty() { "-".to_owned() } else { text }
+}
+
 fn render(look: Look, boxes: &[BoxView]) -> String {
     let rows: Vec<Vec<String>> = boxes
         .iter()
@@ -71,13 +97,14 @@ fn render(look: Look, boxes: &[BoxView]) -> String {
                 view.index.to_string(),
                 view.name.to_string(),
                 view.state.as_str().to_owned(),
+                agents(view),
                 view.branch.as_deref().map_or_else(|| "-".to_owned(), visible),
                 if view.questions == 0 { "-".to_owned() } else { view.questions.to_string() },
                 visible(&view.project),
             ]
         })
         .collect();
-    table::render(look, &["N", "NAME", "STATE", "BRANCH", "QUESTIONS", "PROJECT"], &rows)
+    table::render(look, &["N", "NAME", "STATE", "AGENT", "BRANCH", "QUESTIONS", "PROJECT"], &rows)
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! One file per command.
 
+pub mod agent;
 pub mod approvals;
 pub mod approve;
+pub mod attach;
 pub mod audit;
 pub mod checkpoints;
 pub mod completions;

@@ -1,57 +1,204 @@
 //! `agentbox shell`: a shell or a command in a box.
 //!
-//! The command's exit code is ours. With a terminal at both ends the box gets one too, and every
-//! key goes there; otherwise bytes flow as through a pipe. The surprising thing: a word that names
-//! no box is taken as the command when the folder's project has exactly one box, so that
-//! `agentbox shell ls` does what it says.
+//! A shell lives in a session of its own, so it goes on when its window closes. A command's exit code
+//! is ours, and bytes flow as through a pipe unless there is a terminal at both ends. The surprising
+//! thing: a word that names no box is taken as the command when the folder's project has exactly one
+//! box, so that `agentbox shell make` does what it says.
 
+use crate::attach;
 use crate::context::{Context, target};
 use crate::error::{CommandError, Exit, Outcome};
-use crate::terminal::{self, Raw};
+use crate::exec::{self, Ended};
+use crate::json;
+use crate::table;
+use crate::terminal;
+use crate::time;
 use crate::ui::Ui;
-use host::client::{Client, ClientError, Conversation, Incoming, Writer};
+use host::client::{Client, ClientError};
 use protocol::boxes::BoxView;
-use protocol::control::{ErrorCode, Exec, Exited, Request, Target};
+use protocol::control::{ErrorCode, Request};
+use protocol::sessions::{SessionKind, SessionView, StartSession, is_shell, shell_session};
 use protocol::text::visible;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGWINCH};
-use signal_hook::iterator::Signals;
-use std::io::{self, Read, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
-const CHUNK: usize = 16 * 1024;
 /// How shells and engines say that a program is not there.
 const NO_PROGRAM: [i32; 2] = [126, 127];
 
 /// Run a shell or a command in a box
 ///
-/// Without a command it is a login shell. A command's words are passed on as they are; a single
-/// word with spaces in it goes through `sh -c`. The exit code is the command's.
+/// Without a command it is a shell in a session of its own: leave it with Ctrl-a d and it goes on,
+/// come back with the same command. A command's words are passed on as they are; a single word with
+/// spaces in it goes through `sh -c`. The exit code is the command's.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
   agentbox shell                        a shell in the project's only box
+  agentbox shell fix-login -n logs      another one, called logs
   agentbox shell fix-login -- npm test  a command in a box
   agentbox shell -- 'cd api && ls'      through sh -c
-  agentbox shell -- git apply < fix.patch")]
+  agentbox shell -- git apply < fix.patch
+  agentbox shell ls                     the shells there are"
+)]
 pub struct Args {
     /// Number, name, id or unique id prefix [default: the project's only box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
-    /// The command and its arguments [default: bash -l]
+    /// The shell of this name, made when it is not there
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["new", "command"])]
+    name: Option<String>,
+
+    /// A new shell beside those there are
+    #[arg(long, conflicts_with = "command")]
+    new: bool,
+
+    /// A shell that ends with this terminal
+    #[arg(long, conflicts_with_all = ["name", "new"])]
+    no_tmux: bool,
+
+    /// The command and its arguments [default: a login shell]
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
+
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    Ls(LsArgs),
+    Attach(AttachArgs),
+    Kill(KillArgs),
+}
+
+/// List the shells of a box
+#[derive(Debug, clap::Args)]
+struct LsArgs {
+    /// Number, name, id or unique id prefix [default: the project's only box]
+    #[arg(value_name = "BOX")]
+    which: Option<String>,
+
+    /// Print JSON
+    #[arg(short, long)]
+    json: bool,
+}
+
+/// Show a shell that is there
+#[derive(Debug, clap::Args)]
+struct AttachArgs {
+    /// Number, name, id or unique id prefix [default: the project's only box]
+    #[arg(value_name = "BOX")]
+    which: Option<String>,
+
+    /// Which one
+    #[arg(short, long, value_name = "NAME", default_value = "shell")]
+    name: String,
+}
+
+/// End a shell and what runs in it
+#[derive(Debug, clap::Args)]
+struct KillArgs {
+    /// Number, name, id or unique id prefix [default: the project's only box]
+    #[arg(value_name = "BOX")]
+    which: Option<String>,
+
+    /// Which one
+    #[arg(short, long, value_name = "NAME", default_value = "shell")]
+    name: String,
+
+    /// All of them
+    #[arg(long, conflicts_with = "name")]
+    all: bool,
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let client = ctx.client()?;
+    match args.action {
+        Some(Action::Ls(ls)) => return list(ctx, &client, ls),
+        Some(Action::Attach(to)) => {
+            if !terminal::both_ends() {
+                return Err(CommandError::failed("a shell can be shown on a terminal only")
+                    .hint("agentbox shell BOX -- COMMAND runs one without"));
+            }
+            return attach::show(ctx, &client, to.which, &shell_session(&to.name));
+        }
+        Some(Action::Kill(kill)) => return end(ctx, &client, kill),
+        None => {}
+    }
+    let in_session = args.command.is_empty() && !args.no_tmux && terminal::both_ends();
     let code = match args.which {
         Some(word) if args.command.is_empty() && !names_a_box(&client, &word)? => {
             as_command(&ctx.ui, &client, word)?
         }
-        which => exec(&client, target(which), argv(&args.command))?,
+        which if in_session => return session(ctx, &client, which, args.name, args.new),
+        which => exec::run(&client, target(which), argv(&args.command), terminal::both_ends())?,
     };
     Ok(Exit(u8::try_from(code).unwrap_or(1)))
+}
+
+/// A shell in a session: the one of that name, started when it is not there.
+fn session(
+    ctx: &Context,
+    client: &Client,
+    which: Option<String>,
+    name: Option<String>,
+    new: bool,
+) -> Outcome {
+    let label = (!new).then(|| name.unwrap_or_else(|| "shell".to_owned()));
+    let (cols, rows) = terminal::size();
+    let start = StartSession {
+        target: target(which.clone()),
+        what: SessionKind::Shell { label: label.clone() },
+        cols,
+        rows,
+    };
+    let name = match client.call::<SessionView>(&Request::StartSession(start)) {
+        Ok(view) => view.name,
+        Err(e) if e.code() == Some(ErrorCode::Exists) => shell_session(&label.unwrap_or_default()),
+        Err(e) => return Err(e.into()),
+    };
+    attach::show(ctx, client, which, &name)
+}
+
+fn shells(client: &Client, which: Option<String>) -> Result<Vec<SessionView>, CommandError> {
+    let all: Vec<SessionView> = client.call(&Request::Sessions { target: target(which) })?;
+    Ok(all.into_iter().filter(|session| is_shell(&session.name)).collect())
+}
+
+fn list(ctx: &Context, client: &Client, args: LsArgs) -> Outcome {
+    let found = shells(client, args.which)?;
+    if args.json {
+        json::print(&ctx.ui, "shells", &found)?;
+    } else if found.is_empty() {
+        ctx.ui.say("No shells.");
+        ctx.ui.hint("agentbox shell starts one");
+    } else {
+        let row = |s: &SessionView| {
+            let attached = if s.attached == 0 { "-".to_owned() } else { s.attached.to_string() };
+            vec![s.name.clone(), attached, time::ago(jiff::Timestamp::now(), s.created_at)]
+        };
+        let rows: Vec<_> = found.iter().map(row).collect();
+        ctx.ui.out(&table::render(ctx.ui.out, &["SHELL", "ATTACHED", "CREATED"], &rows))?;
+    }
+    Ok(Exit::OK)
+}
+
+fn end(ctx: &Context, client: &Client, args: KillArgs) -> Outcome {
+    let names = if args.all {
+        shells(client, args.which.clone())?.into_iter().map(|s| s.name).collect()
+    } else {
+        vec![shell_session(&args.name)]
+    };
+    for name in names {
+        let request =
+            Request::EndSession { target: target(args.which.clone()), name: name.clone() };
+        if !client.call::<bool>(&request)? {
+            return Err(CommandError::failed(format!("there is no shell {}", visible(&name)))
+                .hint("agentbox shell ls shows them"));
+        }
+        ctx.ui.out(&format!("ended {name}\n"))?;
+    }
+    Ok(Exit::OK)
 }
 
 /// Looked up beforehand: once a command was tried, it has eaten the input of the next one.
@@ -65,10 +212,11 @@ fn names_a_box(client: &Client, word: &str) -> Result<bool, ClientError> {
 
 /// The word named no box: it may be a command for the only one there is.
 fn as_command(ui: &Ui, client: &Client, word: String) -> Result<i32, CommandError> {
-    let code = match exec(client, target(None), argv(std::slice::from_ref(&word))) {
+    let tty = terminal::both_ends();
+    let code = match exec::run(client, target(None), argv(std::slice::from_ref(&word)), tty) {
         // No single box to take it: the host says what is wrong with the word as a box.
         Err(Ended::Host(e)) if e.code() == Some(ErrorCode::Usage) => {
-            exec(client, target(Some(word.clone())), argv(&[]))?
+            exec::run(client, target(Some(word.clone())), argv(&[]), tty)?
         }
         other => other?,
     };
@@ -85,120 +233,6 @@ fn argv(command: &[String]) -> Vec<String> {
         words => return words.to_vec(),
     };
     words.iter().map(|w| (*w).to_owned()).collect()
-}
-
-/// Why a command has no exit code.
-enum Ended {
-    Host(ClientError),
-    Here(CommandError),
-}
-
-impl From<ClientError> for Ended {
-    fn from(error: ClientError) -> Self {
-        Ended::Host(error)
-    }
-}
-
-impl From<io::Error> for Ended {
-    fn from(error: io::Error) -> Self {
-        Ended::Here(error.into())
-    }
-}
-
-impl From<Ended> for CommandError {
-    fn from(ended: Ended) -> Self {
-        match ended {
-            Ended::Host(error) => error.into(),
-            Ended::Here(error) => error,
-        }
-    }
-}
-
-fn exec(client: &Client, target: Target, argv: Vec<String>) -> Result<i32, Ended> {
-    let tty = terminal::both_ends();
-    let (cols, rows) = if tty { terminal::size() } else { (0, 0) };
-    let conversation = client.open(&Request::Exec(Exec { target, argv, tty, cols, rows }))?;
-    let writer = Arc::new(Mutex::new(conversation.writer()?));
-    let interrupted = listen(&writer, conversation.writer()?, tty)?;
-    // Dropped before anything is said about how it ended.
-    let raw = tty.then(Raw::enter).transpose()?;
-    forward_input(writer);
-    let result = pump(conversation);
-    drop(raw);
-    match result {
-        Err(_) if interrupted.load(Ordering::SeqCst) => {
-            Err(Ended::Here(CommandError::interrupted()))
-        }
-        other => other,
-    }
-}
-
-/// Output to where it belongs, until the command ends.
-fn pump(conversation: Conversation) -> Result<i32, Ended> {
-    let hang_up = conversation.writer()?;
-    let mut unwritable = None;
-    let ended = conversation.finish::<Exited>(|incoming| {
-        let written = match incoming {
-            Incoming::Stdout(bytes) => write(io::stdout().lock(), &bytes),
-            Incoming::Stderr(bytes) => write(io::stderr().lock(), &bytes),
-            Incoming::Event(_) => Ok(()),
-        };
-        if let Err(error) = written {
-            unwritable.get_or_insert(error);
-            hang_up.hang_up();
-        }
-    });
-    match unwritable {
-        Some(error) => Err(error.into()),
-        None => Ok(ended?.exit_code),
-    }
-}
-
-fn write(mut stream: impl Write, bytes: &[u8]) -> io::Result<()> {
-    stream.write_all(bytes)?;
-    stream.flush()
-}
-
-/// Reads until the end of input; the thread ends with the process.
-fn forward_input(writer: Arc<Mutex<Writer>>) {
-    std::thread::spawn(move || {
-        let mut chunk = vec![0; CHUNK];
-        loop {
-            let read = match io::stdin().lock().read(&mut chunk) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                other => other.unwrap_or(0),
-            };
-            let sent = lock(&writer).stdin(&chunk[..read]);
-            if read == 0 || sent.is_err() {
-                return;
-            }
-        }
-    });
-}
-
-/// Window size to the box; signals that mean the end hang up, so that the terminal is put back.
-fn listen(writer: &Arc<Mutex<Writer>>, hang_up: Writer, tty: bool) -> io::Result<Arc<AtomicBool>> {
-    let mut signals = Signals::new([SIGWINCH, SIGINT, SIGTERM, SIGHUP])?;
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let (writer, seen) = (writer.clone(), interrupted.clone());
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
-            if signal == SIGWINCH {
-                let (cols, rows) = terminal::size();
-                if tty && lock(&writer).resize(cols, rows).is_err() {
-                    return;
-                }
-            } else {
-                seen.store(true, Ordering::SeqCst);
-                hang_up.hang_up();
-            }
-        }
-    });
-    Ok(interrupted)
-}
-
-fn lock(writer: &Mutex<Writer>) -> std::sync::MutexGuard<'_, Writer> {
-    writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

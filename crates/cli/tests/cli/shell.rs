@@ -102,7 +102,7 @@ fn a_terminal_is_raw_and_resized_and_put_back() {
         }
     });
     let terminal = Terminal::new();
-    let mut command = host.home.command(&["shell"]);
+    let mut command = host.home.command(&["shell", "--no-tmux"]);
     let child = command.stdin(terminal.end()).stdout(terminal.end()).spawn().unwrap();
     terminal.see("ready");
     let modes = || tcgetattr(&terminal.pair.slave).unwrap().local_flags;

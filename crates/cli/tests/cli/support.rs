@@ -265,6 +265,8 @@ pub fn a_box(project: &Path) -> BoxView {
         muted_until: None,
         channel: "socket".into(),
         busy: None,
+        agents: Vec::new(),
+        logins: Vec::new(),
     }
 }
 

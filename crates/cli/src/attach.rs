@@ -1,0 +1,53 @@
+//! Showing a session of a box in this terminal.
+
+use crate::context::{Context, target};
+use crate::error::{Exit, Outcome};
+use crate::exec;
+use host::client::Client;
+use protocol::boxes::BoxView;
+use protocol::control::Request;
+use protocol::ctl::paths;
+use protocol::sessions::SessionView;
+
+/// Hands the terminal to a session until it is left or ends. Ends as the session's program did, or
+/// with 0 when it was left.
+pub fn show(ctx: &Context, client: &Client, which: Option<String>, session: &str) -> Outcome {
+    let term = std::env::var("TERM").unwrap_or_default();
+    let mut argv = vec![paths::CTL, "session", "attach", session];
+    if !term.is_empty() && !term.starts_with('-') {
+        argv.extend(["--term", &term]);
+    }
+    let argv = argv.into_iter().map(str::to_owned).collect();
+    let code = exec::run(client, target(which.clone()), argv, true)?;
+    if code == 0 && still_there(client, which.clone(), session) {
+        let again = match reference(client, which) {
+            Some(word) => format!(" {word}"),
+            None => String::new(),
+        };
+        let command = if protocol::sessions::is_shell(session) {
+            let label = session.strip_prefix("shell-").map(|l| format!(" -n {l}"));
+            format!("agentbox shell attach{again}{}", label.unwrap_or_default())
+        } else {
+            format!("agentbox attach{again} --session-name {session}")
+        };
+        ctx.ui.say(&format!("Session detached. Reattach with: {command}"));
+    }
+    Ok(Exit(u8::try_from(code).unwrap_or(1)))
+}
+
+fn still_there(client: &Client, which: Option<String>, session: &str) -> bool {
+    let request = Request::Sessions { target: target(which) };
+    let sessions: Vec<SessionView> = client.call(&request).unwrap_or_default();
+    sessions.iter().any(|s| s.name == session)
+}
+
+/// What the person would type for this box again: its number where they are, else its name.
+fn reference(client: &Client, which: Option<String>) -> Option<String> {
+    if which.is_some() {
+        return which;
+    }
+    let here = crate::context::current_dir()?;
+    let boxes: Vec<BoxView> = client.call(&Request::Boxes).ok()?;
+    let mine = boxes.iter().filter(|b| here.starts_with(&b.project_root));
+    mine.map(|b| b.index.to_string()).next()
+}

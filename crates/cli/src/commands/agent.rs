@@ -1,0 +1,331 @@
+//! `agentbox claude`, `codex` and `opencode`: an agent in a box of its own, or in one that is there.
+//!
+//! The three are one command with another name. The agent runs in a session, so it goes on when this
+//! terminal closes. Variables that hold its login travel with the request and stay on the box's tmpfs;
+//! see `login:` in the settings to keep them back.
+
+use crate::attach;
+use crate::commands::create;
+use crate::context::{Context, target};
+use crate::error::{CommandError, Exit, Outcome};
+use crate::exec;
+use crate::json;
+use crate::terminal;
+use host::client::Client;
+use protocol::boxes::BoxView;
+use protocol::control::{ErrorCode, Request};
+use protocol::integrations::SecretText;
+use protocol::sessions::{Agent, SessionKind, SessionView, StartSession};
+use std::collections::BTreeMap;
+
+/// Flags of everything that starts an agent.
+#[derive(Debug, Clone, clap::Args)]
+pub struct How {
+    /// The session's name [default: the agent's]
+    #[arg(long, value_name = "NAME")]
+    session_name: Option<String>,
+
+    /// Start it and come back; `agentbox attach` shows it
+    #[arg(short = 'd', long = "no-attach")]
+    detached: bool,
+
+    /// Arguments for the agent
+    #[arg(last = true, value_name = "ARG")]
+    args: Vec<String>,
+}
+
+/// Start the agent in a box that is there
+#[derive(Debug, clap::Args)]
+pub struct StartArgs {
+    /// Number, name, id or unique id prefix [default: the project's only box]
+    #[arg(value_name = "BOX")]
+    which: Option<String>,
+
+    #[command(flatten)]
+    how: How,
+
+    /// Print the session as JSON; does not attach
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show the agent in a box, started when it does not run
+#[derive(Debug, clap::Args)]
+pub struct AttachArgs {
+    /// Number, name, id or unique id prefix [default: the project's only box]
+    #[arg(value_name = "BOX")]
+    which: Option<String>,
+
+    /// The session's name [default: the agent's]
+    #[arg(long, value_name = "NAME")]
+    session_name: Option<String>,
+}
+
+/// Log the agent in, inside a box
+///
+/// Runs the agent's own login there. The box holds that login from then on: it is the one
+/// credential a box may hold, `agentbox list` says so, and it goes with the box.
+#[derive(Debug, clap::Args)]
+pub struct LoginArgs {
+    /// Number, name, id or unique id prefix [default: the project's only box]
+    #[arg(value_name = "BOX")]
+    which: Option<String>,
+
+    /// Arguments for the agent's login
+    #[arg(last = true, value_name = "ARG")]
+    args: Vec<String>,
+}
+
+/// End the agent and its session; the box goes on
+#[derive(Debug, clap::Args)]
+pub struct StopArgs {
+    /// Number, name, id or unique id prefix [default: the project's only box]
+    #[arg(value_name = "BOX")]
+    which: Option<String>,
+
+    /// The session's name [default: the agent's]
+    #[arg(long, value_name = "NAME")]
+    session_name: Option<String>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub enum Action {
+    Start(StartArgs),
+    Attach(AttachArgs),
+    Login(LoginArgs),
+    Stop(StopArgs),
+}
+
+macro_rules! agent_command {
+    ($name:ident, $title:literal, $word:literal, $examples:literal) => {
+        #[doc = concat!("Run ", $title, " in a box")]
+        ///
+        #[doc = concat!("Makes a box for the project, starts ", $title, " in it and shows it. Leave it")]
+        /// with Ctrl-a d: it goes on. What follows `--` is for the agent; a prompt can be the first of it.
+        #[derive(Debug, clap::Args)]
+        #[command(args_conflicts_with_subcommands = true, after_help = $examples)]
+        pub struct $name {
+            #[command(flatten)]
+            create: create::Options,
+
+            #[command(flatten)]
+            how: How,
+
+            /// Print the box as JSON; does not attach
+            #[arg(long)]
+            json: bool,
+
+            #[command(subcommand)]
+            action: Option<Action>,
+        }
+
+        impl $name {
+            pub fn run(self, ctx: &Context, agent: Agent) -> Outcome {
+                match self.action {
+                    Some(action) => act(ctx, agent, action),
+                    None => in_new_box(ctx, agent, self.create, self.how, self.json),
+                }
+            }
+        }
+    };
+}
+
+agent_command!(
+    ClaudeArgs,
+    "Claude Code",
+    "claude",
+    "Examples:
+  agentbox claude -n fix-login              a box of that name, with Claude in it
+  agentbox claude -- 'fix the login test'   with a first prompt
+  agentbox claude start fix-login           in a box that is there
+  agentbox claude login fix-login           log it in there"
+);
+agent_command!(
+    CodexArgs,
+    "Codex",
+    "codex",
+    "Examples:
+  agentbox codex -n fix-login              a box of that name, with Codex in it
+  agentbox codex -- 'fix the login test'   with a first prompt
+  agentbox codex start fix-login           in a box that is there
+  agentbox codex login fix-login           log it in there"
+);
+agent_command!(
+    OpencodeArgs,
+    "OpenCode",
+    "opencode",
+    "Examples:
+  agentbox opencode -n fix-login           a box of that name, with OpenCode in it
+  agentbox opencode start fix-login        in a box that is there
+  agentbox opencode login fix-login        log it in there"
+);
+
+fn in_new_box(
+    ctx: &Context,
+    agent: Agent,
+    options: create::Options,
+    how: How,
+    as_json: bool,
+) -> Outcome {
+    let view = create::make(ctx, options)?;
+    let client = ctx.client()?;
+    let which = Some(view.id.to_string());
+    let session = start(&client, agent, which.clone(), &how)?;
+    if as_json {
+        json::print(&ctx.ui, "box", &view)?;
+        return Ok(Exit::OK);
+    }
+    ctx.ui.say(&recap(&view));
+    finish(ctx, &client, &view, &how, &session)
+}
+
+fn recap(view: &BoxView) -> String {
+    let branch = view.branch.as_deref().map(|b| format!(", on branch {b}")).unwrap_or_default();
+    format!("Box {} of {}{branch}", view.name, view.project)
+}
+
+fn finish(
+    ctx: &Context,
+    client: &Client,
+    view: &BoxView,
+    how: &How,
+    session: &SessionView,
+) -> Outcome {
+    if how.detached || !terminal::both_ends() {
+        ctx.ui.out(&format!("started {} in {}\n", session.name, view.name))?;
+        ctx.ui.hint(&format!("agentbox attach {}", view.name));
+        return Ok(Exit::OK);
+    }
+    attach::show(ctx, client, Some(view.name.to_string()), &session.name)
+}
+
+fn act(ctx: &Context, agent: Agent, action: Action) -> Outcome {
+    let client = ctx.client()?;
+    match action {
+        Action::Start(args) => {
+            let view = which_box(&client, args.which)?;
+            let which = Some(view.id.to_string());
+            let session = match start(&client, agent, which.clone(), &args.how) {
+                Err(Failed::Exists(name)) if args.how.args.is_empty() => {
+                    ctx.ui.say(&format!("{} runs already in {}", agent.title(), view.name));
+                    running(&client, which, &name)?
+                }
+                other => other?,
+            };
+            if args.json {
+                json::print(&ctx.ui, "session", &session)?;
+                return Ok(Exit::OK);
+            }
+            finish(ctx, &client, &view, &args.how, &session)
+        }
+        Action::Attach(args) => {
+            let view = which_box(&client, args.which)?;
+            let which = Some(view.id.to_string());
+            let how = How { session_name: args.session_name, detached: false, args: Vec::new() };
+            let name = match start(&client, agent, which, &how) {
+                Ok(session) => session.name,
+                Err(Failed::Exists(name)) => name,
+                Err(other) => return Err(other.into()),
+            };
+            attach::show(ctx, &client, Some(view.name.to_string()), &name)
+        }
+        Action::Login(args) => login(ctx, &client, agent, args),
+        Action::Stop(args) => {
+            let view = which_box(&client, args.which)?;
+            let name = args.session_name.unwrap_or_else(|| agent.as_str().to_owned());
+            let target = target(Some(view.id.to_string()));
+            if !client.call::<bool>(&Request::EndSession { target, name: name.clone() })? {
+                let text = format!("{} does not run in {}", agent.title(), view.name);
+                return Err(CommandError::failed(text));
+            }
+            ctx.ui.out(&format!("ended {name} in {}\n", view.name))?;
+            Ok(Exit::OK)
+        }
+    }
+}
+
+fn which_box(client: &Client, which: Option<String>) -> Result<BoxView, CommandError> {
+    Ok(client.call(&Request::FindBox { target: target(which) })?)
+}
+
+fn running(
+    client: &Client,
+    which: Option<String>,
+    name: &str,
+) -> Result<SessionView, CommandError> {
+    let all: Vec<SessionView> = client.call(&Request::Sessions { target: target(which) })?;
+    let found = all.into_iter().find(|s| s.name == name);
+    found.ok_or_else(|| CommandError::failed(format!("the session {name} has just ended")))
+}
+
+/// Why an agent was not started.
+enum Failed {
+    Exists(String),
+    Otherwise(CommandError),
+}
+
+impl From<Failed> for CommandError {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Exists(name) => {
+                CommandError::failed(format!("there is a session {name} already"))
+                    .hint("agentbox attach shows it")
+            }
+            Failed::Otherwise(error) => error,
+        }
+    }
+}
+
+fn start(
+    client: &Client,
+    agent: Agent,
+    which: Option<String>,
+    how: &How,
+) -> Result<SessionView, Failed> {
+    let (cols, rows) = terminal::size();
+    let what = SessionKind::Agent {
+        agent,
+        name: how.session_name.clone(),
+        args: how.args.clone(),
+        env: variables(agent),
+    };
+    let request = StartSession { target: target(which), what, cols, rows };
+    client.call(&Request::StartSession(request)).map_err(|e| {
+        if e.code() == Some(ErrorCode::Exists) {
+            let name = how.session_name.clone();
+            Failed::Exists(name.unwrap_or_else(|| agent.as_str().to_owned()))
+        } else {
+            Failed::Otherwise(e.into())
+        }
+    })
+}
+
+/// What of the person's environment is for the agent.
+fn variables(agent: Agent) -> BTreeMap<String, SecretText> {
+    let value = |name: &&str| {
+        let value = std::env::var(name).ok().filter(|v| !v.is_empty())?;
+        Some(((*name).to_owned(), SecretText(value)))
+    };
+    agent.variables().iter().filter_map(value).collect()
+}
+
+fn login(ctx: &Context, client: &Client, agent: Agent, args: LoginArgs) -> Outcome {
+    let view = which_box(client, args.which)?;
+    let to = || target(Some(view.id.to_string()));
+    // Before anything: the host says so where logins are switched off, and notes it.
+    client.call::<BoxView>(&Request::WillLogIn { target: to(), agent })?;
+    let words: &[&str] = match agent {
+        Agent::Claude => &["env", "DISPLAY=", "claude", "auth", "login"],
+        Agent::Codex => &["codex", "login", "--device-auth"],
+        Agent::Opencode => &["opencode", "auth", "login"],
+    };
+    let own = words.iter().map(|w| (*w).to_owned());
+    let argv: Vec<String> = own.chain(args.args).collect();
+    ctx.ui.say(&format!(
+        "{} logs in inside {}; the box holds that login.",
+        agent.title(),
+        view.name
+    ));
+    let code = exec::run(client, to(), argv, terminal::both_ends())?;
+    Ok(Exit(u8::try_from(code).unwrap_or(1)))
+}

@@ -1,0 +1,129 @@
+//! A command in a box, with this process as its terminal or its pipes.
+
+use crate::error::CommandError;
+use crate::terminal::{self, Raw};
+use host::client::{Client, ClientError, Conversation, Incoming, Writer};
+use protocol::control::{Exec, Exited, Request, Target};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGWINCH};
+use signal_hook::iterator::Signals;
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+const CHUNK: usize = 16 * 1024;
+
+/// Why a command has no exit code.
+pub enum Ended {
+    Host(ClientError),
+    Here(CommandError),
+}
+
+impl From<ClientError> for Ended {
+    fn from(error: ClientError) -> Self {
+        Ended::Host(error)
+    }
+}
+
+impl From<io::Error> for Ended {
+    fn from(error: io::Error) -> Self {
+        Ended::Here(error.into())
+    }
+}
+
+impl From<Ended> for CommandError {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Host(error) => error.into(),
+            Ended::Here(error) => error,
+        }
+    }
+}
+
+/// Runs a command in a box to its end. With `tty` it has a terminal there; the person's own, when they
+/// sit at one, is handed to it.
+pub fn run(client: &Client, target: Target, argv: Vec<String>, tty: bool) -> Result<i32, Ended> {
+    let here = tty && terminal::both_ends();
+    let (cols, rows) = if tty { terminal::size() } else { (0, 0) };
+    let conversation = client.open(&Request::Exec(Exec { target, argv, tty, cols, rows }))?;
+    let writer = Arc::new(Mutex::new(conversation.writer()?));
+    let interrupted = listen(&writer, conversation.writer()?, here)?;
+    // Dropped before anything is said about how it ended.
+    let raw = here.then(Raw::enter).transpose()?;
+    forward_input(writer);
+    let result = pump(conversation);
+    drop(raw);
+    match result {
+        Err(_) if interrupted.load(Ordering::SeqCst) => {
+            Err(Ended::Here(CommandError::interrupted()))
+        }
+        other => other,
+    }
+}
+
+/// Output to where it belongs, until the command ends.
+fn pump(conversation: Conversation) -> Result<i32, Ended> {
+    let hang_up = conversation.writer()?;
+    let mut unwritable = None;
+    let ended = conversation.finish::<Exited>(|incoming| {
+        let written = match incoming {
+            Incoming::Stdout(bytes) => write(io::stdout().lock(), &bytes),
+            Incoming::Stderr(bytes) => write(io::stderr().lock(), &bytes),
+            Incoming::Event(_) => Ok(()),
+        };
+        if let Err(error) = written {
+            unwritable.get_or_insert(error);
+            hang_up.hang_up();
+        }
+    });
+    match unwritable {
+        Some(error) => Err(error.into()),
+        None => Ok(ended?.exit_code),
+    }
+}
+
+fn write(mut stream: impl Write, bytes: &[u8]) -> io::Result<()> {
+    stream.write_all(bytes)?;
+    stream.flush()
+}
+
+/// Reads until the end of input; the thread ends with the process.
+fn forward_input(writer: Arc<Mutex<Writer>>) {
+    std::thread::spawn(move || {
+        let mut chunk = vec![0; CHUNK];
+        loop {
+            let read = match io::stdin().lock().read(&mut chunk) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                other => other.unwrap_or(0),
+            };
+            let sent = lock(&writer).stdin(&chunk[..read]);
+            if read == 0 || sent.is_err() {
+                return;
+            }
+        }
+    });
+}
+
+/// Window size to the box; signals that mean the end hang up, so that the terminal is put back.
+fn listen(writer: &Arc<Mutex<Writer>>, hang_up: Writer, tty: bool) -> io::Result<Arc<AtomicBool>> {
+    let mut signals = Signals::new([SIGWINCH, SIGINT, SIGTERM, SIGHUP])?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let (writer, seen) = (writer.clone(), interrupted.clone());
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if signal == SIGWINCH {
+                let (cols, rows) = terminal::size();
+                if tty && lock(&writer).resize(cols, rows).is_err() {
+                    return;
+                }
+            } else {
+                seen.store(true, Ordering::SeqCst);
+                hang_up.hang_up();
+            }
+        }
+    });
+    Ok(interrupted)
+}
+
+fn lock(writer: &Mutex<Writer>) -> std::sync::MutexGuard<'_, Writer> {
+    writer.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,308 @@
+//! Agents and shells in boxes, and what agents say they are doing.
+
+use crate::api::Api;
+use crate::core::Core;
+use crate::engine::control_error;
+use protocol::BoxId;
+use protocol::boxes::{BoxState, BoxView};
+use protocol::control::{ControlError, ErrorCode, Target};
+use protocol::ctl::{NewSession, SessionLine};
+use protocol::events::BoxEvent;
+use protocol::integrations::SecretText;
+use protocol::sessions::{
+    AGENT_EVENT, Agent, AgentReport, SessionKind, SessionView, StartSession, is_login,
+    is_session_name, is_shell, shell_session,
+};
+use settings::AgentSettings;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+type Reply<T> = Result<T, ControlError>;
+
+/// A login shell, as a terminal would start it.
+const SHELL: [&str; 2] = ["bash", "-l"];
+/// Numbers tried for a shell without a name.
+const MOST_SHELLS: u32 = 100;
+
+impl Api {
+    /// Agents and shells that run in a box, oldest first. A box that does not run has none.
+    pub async fn sessions(&self, target: Target) -> Reply<Vec<SessionView>> {
+        let id = self.find(&target)?;
+        match self.core.box_state(&id) {
+            BoxState::Running => {}
+            BoxState::Paused => self.core.bring_up(&id).await?,
+            _ => return Ok(Vec::new()),
+        }
+        let (boxes, record) = self.core.reach(&id).await?;
+        let lines = boxes.sessions(&record).await.map_err(control_error)?;
+        Ok(lines.into_iter().map(|line| self.core.session_view(line)).collect())
+    }
+
+    pub async fn start_session(&self, start: StartSession) -> Reply<SessionView> {
+        let id = self.find(&start.target)?;
+        self.core.bring_up(&id).await?;
+        let (boxes, record) = self.core.reach(&id).await?;
+        let (cols, rows) = (start.cols, start.rows);
+        let named = |name: String| {
+            let argv = SHELL.map(str::to_owned).to_vec();
+            NewSession { name, argv, env: BTreeMap::new(), agent: None, cols, rows }
+        };
+        let plan = match start.what {
+            SessionKind::Agent { agent, name, args, env } => {
+                let settings = self.core.settings.agent(agent).clone();
+                let env = allowed(agent, env, &settings);
+                self.note_login(&id, agent, &env).await?;
+                let name = name.or(settings.session_name.clone());
+                let name = name.unwrap_or_else(|| agent.as_str().to_owned());
+                let argv = command_line(agent, &settings, args);
+                NewSession { name, argv, env, agent: Some(agent), cols, rows }
+            }
+            SessionKind::Shell { label: Some(label) } => named(shell_session(&label)),
+            SessionKind::Shell { label: None } => {
+                let taken = boxes.sessions(&record).await.map_err(control_error)?;
+                named(free_shell(&taken)?)
+            }
+        };
+        if !is_session_name(&plan.name) {
+            let text = format!("{:?} cannot be the name of a session", plan.name);
+            return Err(ControlError::new(ErrorCode::Usage, text)
+                .hint("letters, digits, - and _, at most 48."));
+        }
+        let started = boxes.start_session(&record, &plan).await.map_err(control_error)?;
+        if !started {
+            let text = format!("{} has a session {} already", record.name, plan.name);
+            return Err(ControlError::new(ErrorCode::Exists, text)
+                .hint(format!("agentbox attach {} shows it.", record.name)));
+        }
+        let line =
+            SessionLine { name: plan.name, created: crate::store::now() / 1000, attached: 0 };
+        Ok(self.core.session_view(line))
+    }
+
+    pub async fn end_session(&self, target: Target, name: &str) -> Reply<bool> {
+        let id = self.find(&target)?;
+        if self.core.box_state(&id) != BoxState::Running {
+            return Ok(false);
+        }
+        let (boxes, record) = self.core.reach(&id).await?;
+        let ended = boxes.end_session(&record, name).await.map_err(control_error)?;
+        if let Some(agent) = self.core.agent_of(name).filter(|_| ended) {
+            self.core.set_agent(&id, agent, None);
+        }
+        Ok(ended)
+    }
+
+    /// The person is about to log an agent in inside a box.
+    pub async fn will_log_in(&self, target: &Target, agent: Agent) -> Reply<BoxView> {
+        let id = self.find(target)?;
+        if !self.core.settings.agent(agent).login {
+            let text = format!("boxes hold no login of {}: the settings say so", agent.title());
+            return Err(ControlError::new(ErrorCode::Failed, text).hint(format!(
+                "set {}: {{login: true}} in {}.",
+                agent.as_str(),
+                self.core.home.join("config.yaml").display()
+            )));
+        }
+        self.holds_login(&id, agent).await?;
+        self.view(&id)
+    }
+
+    /// The box holds a login from now on; that is said wherever it is shown.
+    async fn note_login(
+        &self,
+        id: &BoxId,
+        agent: Agent,
+        env: &BTreeMap<String, String>,
+    ) -> Reply<()> {
+        if env.keys().any(|name| is_login(name)) {
+            self.holds_login(id, agent).await
+        } else {
+            Ok(())
+        }
+    }
+
+    async fn holds_login(&self, id: &BoxId, agent: Agent) -> Reply<()> {
+        let Some(mut record) = self.core.record(id) else { return Ok(()) };
+        if !record.logins.insert(agent) {
+            return Ok(());
+        }
+        let summary = format!("Box {} was given the login of {}", record.name, agent.title());
+        let data = serde_json::json!({ "agent": agent });
+        self.core.change(record, "box-changed", summary, data).await
+    }
+}
+
+/// Only what the agent knows, and no login where the person has switched that off.
+fn allowed(
+    agent: Agent,
+    env: BTreeMap<String, SecretText>,
+    settings: &AgentSettings,
+) -> BTreeMap<String, String> {
+    let known = agent.variables();
+    env.into_iter()
+        .filter(|(name, _)| known.contains(&name.as_str()))
+        .filter(|(name, _)| settings.login || !is_login(name))
+        .map(|(name, value)| (name, value.0))
+        .collect()
+}
+
+/// The program with what the person wants and what a box makes safe to leave out: it cannot do
+/// harm, so it need not ask before each step.
+fn command_line(agent: Agent, settings: &AgentSettings, args: Vec<String>) -> Vec<String> {
+    let (bypass, instead): (&str, &[&str]) = match agent {
+        Agent::Claude => (
+            "--dangerously-skip-permissions",
+            &["--permission-mode", "--dangerously-skip-permissions"],
+        ),
+        Agent::Codex => (
+            "--dangerously-bypass-approvals-and-sandbox",
+            &[
+                "--yolo",
+                "--full-auto",
+                "-a",
+                "--ask-for-approval",
+                "-s",
+                "--sandbox",
+                "--dangerously-bypass-approvals-and-sandbox",
+            ],
+        ),
+        Agent::Opencode => ("", &[]),
+    };
+    let says = |arg: &String| {
+        let word = arg.split_once('=').map_or(arg.as_str(), |(word, _)| word);
+        instead.contains(&word)
+    };
+    let own = !args.iter().any(says);
+    let bypass = Some(bypass).filter(|b| !b.is_empty() && own && settings.skips_permissions());
+    let first = std::iter::once(agent.as_str()).chain(bypass).map(str::to_owned);
+    first.chain(args).collect()
+}
+
+fn free_shell(taken: &[SessionLine]) -> Reply<String> {
+    let is_free = |name: &String| taken.iter().all(|line| line.name != *name);
+    let names = (1..=MOST_SHELLS).map(|n| match n {
+        1 => "shell".to_owned(),
+        n => format!("shell-{n}"),
+    });
+    names.into_iter().find(is_free).ok_or_else(|| {
+        ControlError::new(ErrorCode::Failed, "there are too many shells in this box")
+            .hint("agentbox shell kill ends one.")
+    })
+}
+
+impl Core {
+    fn session_view(&self, line: SessionLine) -> SessionView {
+        let agent = self.agent_of(&line.name).filter(|_| !is_shell(&line.name));
+        SessionView {
+            name: line.name,
+            agent,
+            attached: line.attached,
+            created_at: line.created.saturating_mul(1000),
+        }
+    }
+
+    /// The agent whose session bears this name.
+    fn agent_of(&self, name: &str) -> Option<Agent> {
+        let named =
+            |agent: &Agent| self.settings.agent(*agent).session_name.as_deref() == Some(name);
+        Agent::ALL.into_iter().find(named).or_else(|| Agent::named(name))
+    }
+
+    /// A box that is touched runs afterwards.
+    pub(crate) async fn bring_up(self: &Arc<Self>, id: &BoxId) -> Reply<()> {
+        match self.box_state(id) {
+            BoxState::Running => Ok(()),
+            BoxState::Missing => {
+                let text = "the box has no container any more; was it removed?";
+                Err(ControlError::new(ErrorCode::Failed, text)
+                    .hint("agentbox destroy forgets it, agentbox create makes a new one."))
+            }
+            _ => self.start_box(id).await,
+        }
+    }
+
+    /// Takes note of what a box said, where it is about its agents.
+    pub(crate) fn heard(&self, event: &BoxEvent) {
+        if event.kind != AGENT_EVENT {
+            return;
+        }
+        let report = event.payload.as_ref().map(|p| serde_json::from_str(p.as_str()));
+        let Some(Ok(AgentReport { agent, state })) = report else { return };
+        self.set_agent(&event.box_id, agent, state.map(|state| (state, event.received_at)));
+    }
+
+    fn set_agent(
+        &self,
+        id: &BoxId,
+        agent: Agent,
+        now: Option<(protocol::sessions::AgentState, protocol::Millis)>,
+    ) {
+        {
+            let mut state = self.state();
+            let Some(known) = state.boxes.get_mut(id) else { return };
+            let before = known.agents.get(&agent).map(|(state, _)| *state);
+            if before == now.map(|(state, _)| state) {
+                return;
+            }
+            match now {
+                Some(at) => known.agents.insert(agent, at),
+                None => known.agents.remove(&agent),
+            };
+        }
+        self.send_view(id);
+    }
+
+    /// What agents said to an earlier host.
+    pub(crate) fn recall_agents(&self) {
+        for event in self.events_log.of_agents() {
+            self.heard(&event);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(list: &[&str]) -> Vec<String> {
+        list.iter().map(|w| (*w).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_box_makes_asking_unnecessary_unless_the_person_says_how() {
+        let settings = AgentSettings::default();
+        let line = |agent, args: &[&str]| command_line(agent, &settings, words(args)).join(" ");
+        assert_eq!(line(Agent::Claude, &["hi"]), "claude --dangerously-skip-permissions hi");
+        assert_eq!(
+            line(Agent::Claude, &["--permission-mode=plan"]),
+            "claude --permission-mode=plan"
+        );
+        assert_eq!(line(Agent::Codex, &["-s", "read-only"]), "codex -s read-only");
+        assert_eq!(line(Agent::Opencode, &[]), "opencode");
+        let careful =
+            AgentSettings { dangerously_skip_permissions: Some(false), ..AgentSettings::default() };
+        assert_eq!(command_line(Agent::Claude, &careful, vec![]), ["claude"]);
+    }
+
+    #[test]
+    fn only_variables_of_the_agent_reach_it_and_logins_can_be_kept_back() {
+        let env = |names: &[&str]| {
+            let text = |name: &&str| ((*name).to_owned(), SecretText("v".into()));
+            names.iter().map(text).collect::<BTreeMap<_, _>>()
+        };
+        let names = ["OPENAI_API_KEY", "OPENAI_BASE_URL", "GITHUB_TOKEN", "LD_PRELOAD"];
+        let given = |settings: &AgentSettings| {
+            allowed(Agent::Codex, env(&names), settings).into_keys().collect::<Vec<_>>()
+        };
+        assert_eq!(given(&AgentSettings::default()), ["OPENAI_API_KEY", "OPENAI_BASE_URL"]);
+        let without = AgentSettings { login: false, ..AgentSettings::default() };
+        assert_eq!(given(&without), ["OPENAI_BASE_URL"]);
+    }
+
+    #[test]
+    fn boxes_16_34_a_new_shell_takes_the_lowest_free_number() {
+        let line = |name: &str| SessionLine { name: name.into(), created: 0, attached: 0 };
+        assert_eq!(free_shell(&[]).unwrap(), "shell");
+        assert_eq!(free_shell(&[line("shell"), line("shell-3")]).unwrap(), "shell-2");
+    }
+}
