@@ -195,7 +195,7 @@ fn boxes_16_35_a_login_reaches_its_agent_although_the_server_runs_already() {
     // And nothing else does: no other session, no file, no process list, no container setting.
     let found = world.box_ok(
         "key",
-        "grep -rsl sk-visible /run/agentbox /home /workspace /tmp; \
+        "grep -rsl '[s]k-visible' /run/agentbox /home /workspace /tmp; \
          ps -eo args | grep -c '[s]k-visible'; tmux show-environment -g | grep -c KEY; true",
     );
     assert_eq!(found, "0\n0");
