@@ -92,6 +92,8 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::Checkpoints { .. }
         | Request::RemoveCheckpoint { .. }
         | Request::FindBox { .. }
+        | Request::CreateCheckpoint(_)
+        | Request::SetDefaultCheckpoint { .. }
         | Request::Subscribe
         | Request::ShowWindow { .. }
         | Request::HandOver

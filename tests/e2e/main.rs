@@ -7,6 +7,7 @@ mod answers;
 mod boxes;
 mod carriers;
 mod channels;
+mod checkpoints;
 mod commands;
 mod control;
 mod copy;

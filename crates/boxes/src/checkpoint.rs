@@ -1,28 +1,107 @@
 //! Checkpoints: a box as it is, kept as an image.
 //!
 //! The engine copies the container's own layer while the box is frozen. What is mounted stays out:
-//! the host's folders, and the tmpfs that holds the box's token, so no token is ever in an image.
-//! Whose a checkpoint is says its label, and only our own are removed.
+//! the host's folders, volumes such as the box's own containers, and the tmpfs that holds the box's
+//! token. What else is this box's alone (keys, logins, files of settings) is put aside on that
+//! tmpfs for the moment, by `agentbox-ctl hold`, so it is in no layer. Whose a checkpoint is says its
+//! label, and only our own are removed.
 
-use crate::engine::SLOW;
+mod flatten;
+
+use crate::create::json_line;
+use crate::engine::{QUICK, SLOW, WriteHalf, limited};
+use crate::exec::{Chunk, ExecControl, ExecOutput, ExecSpec};
+use crate::progress::{Step, Watcher};
 use crate::project::hex;
-use crate::{Boxes, Error, Record, labels};
+use crate::{Boxes, Error, Exec, Record, labels};
 use bollard::models::ContainerConfig;
 use bollard::query_parameters::{CommitContainerOptionsBuilder, RemoveImageOptionsBuilder};
+use protocol::ctl::{HELD, Hold, paths};
 use sha2::{Digest, Sha256};
 use std::time::{Duration, SystemTime};
+use tokio::io::AsyncWriteExt;
 
 const REPOSITORY: &str = "agentbox/checkpoint";
 /// A large box takes its time, and is frozen for all of it.
 const COMMIT: Duration = Duration::from_secs(600);
 /// What the container's environment says about this one box.
-const OF_THE_BOX: [&str; 4] =
-    ["AGENTBOX_BOX_ID", "AGENTBOX_BOX_NAME", protocol::ctl::ENV_UID, protocol::ctl::ENV_GID];
+const OF_THE_BOX: [&str; 5] = [
+    "AGENTBOX_BOX_ID",
+    "AGENTBOX_BOX_NAME",
+    protocol::ctl::ENV_UID,
+    protocol::ctl::ENV_GID,
+    "DISPLAY",
+];
+/// How much a box may say while it holds its own things.
+const SAID: usize = 8 * 1024;
+
+/// How a box is to be captured.
+#[derive(Debug, Clone, Copy)]
+pub struct Capture<'a> {
+    /// Checked by the caller: letters, digits, `.`, `_` and `-`.
+    pub name: &'a str,
+    /// What [`checkpoint_image`] gave.
+    pub image: &'a str,
+    /// As one layer that needs no other image.
+    pub flatten: bool,
+    /// Files such as `.env` are captured, too.
+    pub keeps_env: bool,
+}
 
 impl Boxes {
-    /// Captures the box as an image with the name [`checkpoint_image`] gave. The caller has checked
-    /// the checkpoint's name: letters, digits, `.`, `_` and `-`.
-    pub async fn commit(&self, record: &Record, name: &str, image: &str) -> Result<(), Error> {
+    /// Captures a running box, which freezes meanwhile. What is to be one layer is not yet; see
+    /// [`Boxes::finish_capture`].
+    pub async fn capture(
+        &self,
+        record: &Record,
+        capture: Capture<'_>,
+        watcher: &Watcher,
+    ) -> Result<(), Error> {
+        let step = Step::start(watcher, "Capture the box");
+        let holding = self.hold(&record.container, capture.keeps_env).await?;
+        let part = capture.flatten.then(|| part_of(capture.image));
+        let target = part.as_deref().unwrap_or(capture.image);
+        let committed = self.commit(record, capture.name, target).await;
+        let released = holding.release().await;
+        committed?;
+        step.done();
+        if let Err(error) = released {
+            tracing::warn!(%error, "what {} held may be missing in it", record.name);
+        }
+        Ok(())
+    }
+
+    /// Makes an image of what was captured; how many bytes it adds on the engine's disk.
+    pub async fn finish_capture(
+        &self,
+        record: &Record,
+        capture: Capture<'_>,
+        watcher: &Watcher,
+    ) -> Result<u64, Error> {
+        if let Some(part) = capture.flatten.then(|| part_of(capture.image)).as_ref() {
+            let step = Step::start(watcher, "Make one layer of it");
+            let made = self.flatten(part, capture, &step).await;
+            if let Err(error) = self.remove_checkpoint(part).await {
+                tracing::warn!(%error, "{part} is left on the engine");
+            }
+            made?;
+            step.done();
+        }
+        let whole = self.image_size(capture.image).await?.unwrap_or(0);
+        let below = if capture.flatten { None } else { self.image_size(&record.image).await? };
+        Ok(whole.saturating_sub(below.unwrap_or(0)))
+    }
+
+    async fn image_size(&self, image: &str) -> Result<Option<u64>, Error> {
+        let request = self.engine.docker().inspect_image(image);
+        match self.engine.ask("inspect an image", QUICK, request).await {
+            Ok(found) => Ok(found.size.and_then(|size| u64::try_from(size).ok())),
+            Err(error) if error.status() == Some(404) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn commit(&self, record: &Record, name: &str, image: &str) -> Result<(), Error> {
         let tag = image.rsplit(':').next().unwrap_or(image);
         let label = |key: &str, value: &str| format!("LABEL {key}=\"{value}\"");
         let forget = OF_THE_BOX.iter().map(|name| format!("ENV {name}=\"\""));
@@ -49,8 +128,25 @@ impl Boxes {
         done.map(drop).map_err(|e| if e.status() == Some(404) { Error::NoContainer } else { e })
     }
 
+    /// Has the box put aside what is its alone, until this is released.
+    async fn hold(&self, container: &str, keeps_env: bool) -> Result<Holding, Error> {
+        let argv = vec![paths::CTL.to_owned(), "hold".to_owned()];
+        let spec = ExecSpec { argv, user: Some("0".to_owned()), ..ExecSpec::default() };
+        let Exec { mut input, output, control } = self.exec_in(container, spec).await?;
+        let line = json_line(&Hold { keeps_env })?;
+        let sent = limited("hold what is the box's own", QUICK, input.write_all(&line)).await?;
+        // One that does not read has said why.
+        drop(sent);
+        let mut holding = Holding { input, output, control, said: Vec::new(), complaint: Vec::new() };
+        limited("hold what is the box's own", SLOW, holding.until_held()).await??;
+        Ok(holding)
+    }
+
     /// Removes a checkpoint of ours; false when there is none of that name.
     pub async fn remove_checkpoint(&self, image: &str) -> Result<bool, Error> {
+        if is_part(image) {
+            self.remove_helper(image).await?;
+        }
         let Some(found) = self.engine.image_labels_of(image).await? else { return Ok(false) };
         let is = |key: &str, value: &str| found.get(key).is_some_and(|v| v == value);
         if !is(labels::OWNER, &self.owner) || !is(labels::ROLE, labels::ROLE_CHECKPOINT) {
@@ -63,6 +159,63 @@ impl Boxes {
             done => done.map(|_| true),
         }
     }
+
+    /// Whether the image of a checkpoint is still there.
+    pub async fn has_image(&self, image: &str) -> Result<bool, Error> {
+        Ok(self.engine.image_labels_of(image).await?.is_some())
+    }
+}
+
+/// `agentbox-ctl hold`, under way.
+struct Holding {
+    input: WriteHalf,
+    output: ExecOutput,
+    control: ExecControl,
+    said: Vec<u8>,
+    complaint: Vec<u8>,
+}
+
+impl Holding {
+    async fn until_held(&mut self) -> Result<(), Error> {
+        while self.said != HELD.as_bytes() {
+            if !self.listen().await? {
+                let exit = self.control.exit_code().await?;
+                return Err(self.failed(exit));
+            }
+        }
+        Ok(())
+    }
+
+    /// The next of what it says; false when it has ended.
+    async fn listen(&mut self) -> Result<bool, Error> {
+        let (kept, bytes) = match self.output.next().await? {
+            None => return Ok(false),
+            Some(Chunk::Stdout(bytes)) => (&mut self.said, bytes),
+            Some(Chunk::Stderr(bytes)) => (&mut self.complaint, bytes),
+        };
+        let room = SAID.saturating_sub(kept.len());
+        kept.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        Ok(true)
+    }
+
+    fn failed(&self, exit: i64) -> Error {
+        let stderr = protocol::text::visible(String::from_utf8_lossy(&self.complaint).trim());
+        Error::InBox { command: "hold".to_owned(), exit, stderr }
+    }
+
+    /// Everything back in its place.
+    async fn release(mut self) -> Result<(), Error> {
+        let ending = async {
+            // A box that is gone has nothing to put back.
+            let _ = self.input.shutdown().await;
+            while self.listen().await? {}
+            match self.control.exit_code().await? {
+                0 => Ok(()),
+                exit => Err(self.failed(exit)),
+            }
+        };
+        limited("put back what is the box's own", SLOW, ending).await?
+    }
 }
 
 /// What the image of a new checkpoint is called. Known before it is made, so that it can be found
@@ -71,6 +224,16 @@ pub fn checkpoint_image(record: &Record, name: &str) -> String {
     format!("{REPOSITORY}:{}", tag(record, name, SystemTime::now()))
 }
 
+const PART: &str = "-part";
+
+/// What is captured before it becomes one layer.
+pub fn part_of(image: &str) -> String {
+    format!("{image}{PART}")
+}
+
+fn is_part(image: &str) -> bool {
+    image.ends_with(PART)
+}
 /// `<project>-<name>-<8 hex digits>`: readable, and never the tag of another checkpoint, so a new
 /// one of the same name does not pull the old one's image away.
 fn tag(record: &Record, name: &str, now: SystemTime) -> String {

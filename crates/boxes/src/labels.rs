@@ -23,6 +23,8 @@ pub const STAGE: &str = "agentbox.stage";
 pub const ROLE_BOX: &str = "box";
 pub const ROLE_DOCKER_DATA: &str = "docker-data";
 pub const ROLE_IMAGE: &str = "image";
+/// A container that never runs.
+pub const ROLE_HELPER: &str = "helper";
 pub const ROLE_CHECKPOINT: &str = "checkpoint";
 
 pub type Labels = HashMap<String, String>;

@@ -48,7 +48,7 @@ mod sessions;
 
 pub use certificates::{Certificate, host_certificates};
 pub use channel::{Bridge, Channel};
-pub use checkpoint::checkpoint_image;
+pub use checkpoint::{Capture, checkpoint_image, part_of};
 pub use create::{CreateSpec, box_ids};
 pub use engine::{Engine, Environment, Kind, Profile};
 pub use error::Error;

@@ -3,7 +3,7 @@
 
 mod support;
 
-use agentbox_boxes::{Error, progress};
+use agentbox_boxes::{Capture, Error, progress};
 use futures_util::StreamExt;
 use protocol::ctl::Pack;
 use std::collections::BTreeMap;
@@ -21,6 +21,10 @@ fn entries(mut file: File) -> BTreeMap<String, String> {
         (name.trim_end_matches('/').to_owned(), text)
     };
     archive.entries().unwrap().map(|entry| read(entry.unwrap())).collect()
+}
+
+fn plain<'a>(name: &'a str, image: &'a str) -> Capture<'a> {
+    Capture { name, image, flatten: false, keeps_env: false }
 }
 
 fn files(sources: &[&str]) -> Pack {
@@ -118,16 +122,18 @@ async fn relay_a39_a_checkpoint_is_ours_and_holds_no_token() {
     let install = Install::new().await;
     let record = install.create(repo.path()).await;
     install
-        .output(&record, &["sh", "-c", "echo canary-in-the-workspace > kept; sudo touch /etc/kept"])
+        .output(&record, &["sh", "-c", "echo canary-in-the-workspace > kept; echo K=canary-in-env > .env; sudo touch /etc/kept"])
         .await;
     let captured = agentbox_boxes::checkpoint_image(&record, "first.try");
-    install.boxes.commit(&record, "first.try", &captured).await.unwrap();
+    let capture = plain("first.try", &captured);
+    install.boxes.capture(&record, capture, &progress::silent()).await.unwrap();
     let captured = Captured(&install, captured);
     let image = captured.1.as_str();
     assert!(image.starts_with("agentbox/checkpoint:"), "{image}");
     assert!(image.contains("-first.try-"), "{image}");
     // The box goes on as if nothing had been.
     assert_eq!(install.output(&record, &["cat", "kept"]).await, "canary-in-the-workspace\n");
+    assert_eq!(install.output(&record, &["cat", ".env"]).await, "K=canary-in-env\n");
 
     let seen = docker(install.boxes.engine()).inspect_image(image).await.unwrap();
     let config = seen.config.unwrap();
@@ -143,6 +149,7 @@ async fn relay_a39_a_checkpoint_is_ours_and_holds_no_token() {
     let bytes = saved(&install, image).await;
     assert!(holds(&bytes, "canary-in-the-workspace"), "the scan does not see layers");
     assert!(!holds(&bytes, TOKEN), "the token is in the image");
+    assert!(!holds(&bytes, "canary-in-env"), "a file of settings is in the image");
     drop(bytes);
 
     // A box can start from it.
@@ -194,7 +201,7 @@ async fn a_box_is_captured_while_commands_are_started_in_it() {
         let name = format!("busy{n}");
         let image = agentbox_boxes::checkpoint_image(&record, &name);
         let _gone = Captured(&install, image.clone());
-        install.boxes.commit(&record, &name, &image).await.unwrap();
+        install.boxes.capture(&record, plain(&name, &image), &progress::silent()).await.unwrap();
     }
     done.store(true, std::sync::atomic::Ordering::Relaxed);
     while let Some(ended) = busy.join_next().await {

@@ -56,6 +56,7 @@ pub enum Command {
     Destroy(destroy::Args),
     Cp(cp::Args),
     Download(download::Args),
+    #[command(name = "checkpoint")]
     Checkpoints(checkpoints::Args),
     Git(git::Args),
     Approvals(approvals::Args),

@@ -21,7 +21,7 @@ Commands for people and agents:
 
 Commands the host runs:
   init, begin, go, bridge, seed, bundle, unbundle, clone-in, merge,
-  pack, unpack-into, watch
+  pack, unpack-into, hold, watch
 
 In a box, plain 'git push', 'git fetch' and 'git pull' do the same as 'agentbox-ctl git', and 'gh',
 'ntn', 'notion', 'linear', 'trello' and 'clickup' are commands of their own.
@@ -210,6 +210,15 @@ Run by the host: writes files of the box as a tar stream.
 agentbox-ctl unpack-into [--several] <dest> < tar
 
 Run by the host: lays out files it sent. Several things go into a folder only.
+",
+    ),
+    (
+        "hold",
+        "\
+agentbox-ctl hold < what
+
+Run by the host as root while the box is captured: keys, logins and .env files are out of the way until
+its input ends.
 ",
     ),
     (

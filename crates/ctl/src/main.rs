@@ -22,6 +22,7 @@ mod git;
 mod git_config;
 mod go;
 mod help;
+mod hold;
 mod init;
 mod input;
 mod open;
@@ -84,6 +85,7 @@ fn run(args: &[OsString]) -> Result<i32> {
         "unbundle" => unbundle::run(),
         "clone-in" => clone_in::run(),
         "pack" => pack::run(),
+        "hold" => hold::run(),
         "unpack-into" => unpack_into::run(rest),
         "watch" => watch::run(),
         "rpc" => rpc::run(rest),

@@ -13,8 +13,11 @@ use crate::real_git::Git;
 use crate::{input, places, unpack};
 use connectors::git::{BranchName, ObjectId, RefName};
 use protocol::ctl::{RefAt, SeedPlan, SeedRepo};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 
 pub fn run() -> Result<i32> {
     let mut stdin = io::stdin().lock();
@@ -22,12 +25,44 @@ pub fn run() -> Result<i32> {
     input::wait_until_ready()?;
     let git = Git::for_host();
     if let Some(repo) = &plan.repo {
+        let old = tracked(&git);
         forget_old_repository()?;
         make_repository(&git, repo)?;
         check_out(&git, repo)?;
+        remove_those_of_the_old(&git, &old)?;
     }
     unpack::unpack(stdin, &places::workspace())?;
     Ok(protocol::exit::OK)
+}
+
+/// What another box's repository tracks; nothing where there is none.
+fn tracked(git: &Git) -> BTreeSet<Vec<u8>> {
+    if !places::workspace().join(".git").is_dir() {
+        return BTreeSet::new();
+    }
+    let listed = git.run(&["-c", "core.fsmonitor=false", "ls-files", "-z"]).unwrap_or_default();
+    listed.split(|b| *b == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect()
+}
+
+/// Files another box had added and this one's project does not have. They would look as if somebody
+/// had made them here.
+fn remove_those_of_the_old(git: &Git, old: &BTreeSet<Vec<u8>>) -> Result<()> {
+    if old.is_empty() {
+        return Ok(());
+    }
+    let now = git.run(&["ls-files", "-z"])?;
+    let now: BTreeSet<&[u8]> = now.split(|b| *b == 0).collect();
+    let root = places::workspace();
+    for name in old.iter().filter(|name| !now.contains(name.as_slice())) {
+        let path = root.join(OsStr::from_bytes(name));
+        if path.symlink_metadata().is_ok_and(|data| !data.is_dir()) {
+            fs::remove_file(&path).doing(|| format!("remove {}", path.display()))?;
+            // Folders that are empty now are of no use either.
+            let above = path.ancestors().skip(1).take_while(|dir| *dir != root);
+            above.take_while(|dir| fs::remove_dir(dir).is_ok()).for_each(drop);
+        }
+    }
+    Ok(())
 }
 
 /// A box that starts from a checkpoint finds another box's repository. The files stay; its branch

@@ -51,6 +51,10 @@ impl Api {
         Self { core }
     }
 
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
     pub fn subscribe(&self) -> broadcast::Receiver<HostEvent> {
         self.core.subscribe()
     }

@@ -104,6 +104,11 @@ async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
             let making = api.create_box(create, watcher);
             with_progress(making, progress, from, to).await
         }
+        Request::CreateCheckpoint(create) => {
+            let (watcher, progress) = watcher();
+            let making = api.create_checkpoint(create, watcher);
+            with_progress(making, progress, from, to).await
+        }
         // These end the connection's task too: the answer goes first.
         Request::Stop => {
             to.finish(value(&())).await?;
@@ -174,12 +179,16 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::Sessions { target } => value(&api.sessions(target).await?),
             Request::StartSession(start) => value(&api.start_session(start).await?),
             Request::EndSession { target, name } => value(&api.end_session(target, &name).await?),
+            Request::SetDefaultCheckpoint { id, cwd } => {
+                value(&api.set_default_checkpoint(id, cwd).await?)
+            }
             Request::HandOver
             | Request::Stop
             | Request::Subscribe
             | Request::FollowEvents { .. }
             | Request::Exec(_)
-            | Request::CreateBox(_) => {
+            | Request::CreateBox(_)
+            | Request::CreateCheckpoint(_) => {
                 Err(ControlError::new(ErrorCode::Failed, "this request is answered elsewhere"))
             }
         }

@@ -29,7 +29,13 @@ impl Core {
         let name = given.unwrap_or_else(|| BoxName::from_folder(&folder, &id));
         let _reserved = Reserved::take(self, &name, &id)?;
         let settings = self.settings_for(&project_root)?;
-        let saved = self.store.default_checkpoint(&project_root.to_string_lossy()).await?;
+        let saved = match &request.image {
+            Some(_) => None,
+            None => {
+                let (named, current) = (request.snapshot.as_deref(), self.image_tag(&settings));
+                self.starting_point(&boxes, &project_root, named, current, &watcher).await?
+            }
+        };
         let image = match request.image.or(saved).or_else(|| settings.boxes.image.clone()) {
             Some(image) => image,
             None => self.box_image(&boxes, &settings, watcher.clone()).await?,
@@ -96,6 +102,13 @@ impl Core {
 
     fn branches(&self) -> Vec<String> {
         self.state().boxes.values().filter_map(|k| k.record.branch.clone()).collect()
+    }
+
+    /// What the built image would be called; none without the in-box program.
+    fn image_tag(&self, settings: &Settings) -> Option<String> {
+        let certificates = boxes::host_certificates(settings.boxes.extra_cas.as_deref());
+        let built = ImageSpec::new(daemons::stage(settings), crate::ctl_binary()?, certificates);
+        settings.boxes.image.clone().or_else(|| built.tag().ok())
     }
 
     async fn box_image(

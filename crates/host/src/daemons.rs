@@ -6,7 +6,7 @@
 //! stays open.
 
 use crate::core::{Core, Known};
-use crate::policies::project_dir;
+use crate::policies::project_settings;
 use crate::{home, ssh_keys};
 use boxes::{Boxes, Features, Record, Stage};
 use protocol::BoxId;
@@ -14,7 +14,7 @@ use protocol::boxes::{BoxState, Endpoints};
 use protocol::control::{ControlError, ErrorCode};
 use protocol::ctl::{Daemons, Go};
 use settings::{InnerDocker, Settings};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// As long as the protocol of the screen makes use of.
 const PASSWORD: usize = 8;
@@ -36,10 +36,7 @@ impl Core {
 
     /// The settings as they are now for a project, by the person's own files alone.
     pub fn settings_for(&self, project_root: &Path) -> Result<Settings, ControlError> {
-        let mut dirs: Vec<PathBuf> =
-            project_root.ancestors().map(|root| project_dir(&self.home, root)).collect();
-        dirs.reverse();
-        Settings::load_layers(&self.home, &dirs)
+        project_settings(&self.home, project_root)
             .map_err(|e| ControlError::new(ErrorCode::Usage, e.to_string()))
     }
 

@@ -41,6 +41,7 @@ mod store;
 
 pub use api::Api;
 pub use doctor::offline as offline_doctor;
+pub use policies::project_settings;
 pub use start::{Host, Options, StartError};
 
 use std::path::PathBuf;

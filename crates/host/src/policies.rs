@@ -61,6 +61,13 @@ pub fn project_dir(home: &Path, root: &Path) -> PathBuf {
     home.join("projects").join(format!("{}-{name}", boxes::project::project_hash(root)))
 }
 
+/// The settings as they are now for a project, by the person's own files alone.
+pub fn project_settings(home: &Path, root: &Path) -> Result<Settings, settings::Error> {
+    let mut dirs: Vec<PathBuf> = root.ancestors().map(|root| project_dir(home, root)).collect();
+    dirs.reverse();
+    Settings::load_layers(home, &dirs)
+}
+
 fn stamp(file: &Path) -> Stamp {
     let m = std::fs::metadata(file).ok()?;
     Some((m.ino(), m.len(), m.mtime(), m.mtime_nsec()))

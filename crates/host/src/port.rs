@@ -131,7 +131,7 @@ impl BoxPort for EnginePort {
         wanted: NewCheckpoint,
     ) -> BoxFuture<'a, Result<CheckpointView, PortError>> {
         Box::pin(async move {
-            let made = self.core()?.make_checkpoint(id, wanted).await;
+            let made = self.core()?.make_checkpoint(id, wanted, &boxes::progress::silent()).await;
             made.map_err(|e| PortError(e.message))
         })
     }

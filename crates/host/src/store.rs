@@ -16,6 +16,7 @@ mod events;
 pub use approvals::in_words;
 pub use audit::Filter;
 pub use boxes::StoredBox;
+pub(crate) use checkpoints::number_in;
 pub use credentials::Credential;
 
 use protocol::Millis;

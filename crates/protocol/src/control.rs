@@ -125,6 +125,11 @@ pub enum Request {
     // Copies and checkpoints.
     /// The box a person means. → [`BoxView`]
     FindBox { target: Target },
+    /// The box freezes for a moment. → [`CheckpointView`], with [`HostEvent::Progress`] on the way
+    CreateCheckpoint(CreateCheckpoint),
+    /// What new boxes of a project start from; none is its built image again, for the folder's
+    /// project. → `()`
+    SetDefaultCheckpoint { id: Option<String>, cwd: Option<String> },
 }
 
 /// Which box is meant.
@@ -167,11 +172,11 @@ pub struct AuditQuery {
 }
 
 /// A captured state of a box, as an image of the engine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
 pub struct CheckpointView {
-    /// The image's name on the engine, as `agentbox create --image` takes it.
+    /// The image's name on the engine.
     pub id: String,
     pub name: String,
     pub project: String,
@@ -181,6 +186,50 @@ pub struct CheckpointView {
     pub created_at: Millis,
     /// New boxes of the project start from it.
     pub default: bool,
+    #[serde(default)]
+    pub kind: CheckpointKind,
+    /// The checkpoints it builds on, nearest first.
+    #[serde(default)]
+    pub parents: Vec<String>,
+    /// What it adds on the engine's disk.
+    #[serde(default)]
+    #[cfg_attr(feature = "bindings", ts(type = "number"))]
+    pub bytes: u64,
+    /// The built image at its bottom; none when it is not known.
+    #[serde(default)]
+    pub base: Option<String>,
+    /// Files such as `.env` are in it.
+    #[serde(default)]
+    pub includes_env: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub enum CheckpointKind {
+    /// What the box changed, on top of what it was made from.
+    #[default]
+    Layered,
+    /// All of it in one layer.
+    Flattened,
+}
+
+/// A box is to be captured as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct CreateCheckpoint {
+    pub target: Target,
+    /// The box's name and a number when absent.
+    pub name: Option<String>,
+    /// In one layer, however few it builds on.
+    pub merged: bool,
+    /// New boxes of the project start from it.
+    pub set_default: bool,
+    /// One of that name goes once the new one is there.
+    pub replace: bool,
+    /// Files such as `.env` are captured, too.
+    pub include_env: bool,
 }
 
 /// A box's remotes, then and now.
@@ -216,6 +265,8 @@ pub struct CreateBox {
     /// A container engine of its own, or none; what the settings say unless it is given.
     #[serde(default)]
     pub docker: Option<bool>,
+    /// A checkpoint of the project to start from, by name or id; none is the project's default.
+    pub snapshot: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

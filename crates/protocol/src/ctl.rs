@@ -227,6 +227,17 @@ pub struct Upstream {
     pub merge: String,
 }
 
+/// Standard input of `agentbox-ctl hold` (run as root). It says [`HELD`], and puts everything back
+/// when its input ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Hold {
+    /// Files such as `.env` stay where they are.
+    pub keeps_env: bool,
+}
+
+pub const HELD: &str = "held\n";
+
 /// First line of `agentbox-ctl pack`'s standard input (run as the box user). It answers with a tar
 /// stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -123,7 +123,7 @@ fn wanted(call: &Call, create: &Create, there: &Checkpoints) -> NewCheckpoint {
     let replaces: Vec<(String, bool)> = same.map(|view| (view.id.clone(), view.default)).collect();
     // Whoever takes the place of what new boxes start from is what they start from.
     let set_default = create.set_default || replaces.iter().any(|(_, default)| *default);
-    NewCheckpoint { name, set_default, replaces }
+    NewCheckpoint { name, set_default, replaces, merged: false, include_env: false }
 }
 
 fn draft(

@@ -102,6 +102,10 @@ pub struct NewCheckpoint {
     /// Those of that name, as they were shown: they go once the new one is there. Each with whether
     /// new boxes start from it.
     pub replaces: Vec<(String, bool)>,
+    /// In one layer, however few it builds on.
+    pub merged: bool,
+    /// Files such as `.env` are captured, too.
+    pub include_env: bool,
 }
 
 /// The record could not be written; what it was about is then not done.

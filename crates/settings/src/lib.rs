@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 pub use layers::decided_by;
 pub use model::{
-    AgentSettings, ApprovalMode, Approvals, Boxes, Channel, Engine, Gh, InnerDocker, Integration,
+    AgentSettings, ApprovalMode, Approvals, Boxes, Channel, Checkpoint, Engine, Gh, InnerDocker, Integration,
     QuietHours, Relay, Secrets, SecretsBackend, Settings, Stage, WhenNobody,
 };
 pub use repository::ignored_policy_keys;

@@ -28,6 +28,8 @@ pub struct Settings {
     #[serde(deserialize_with = "or_default")]
     pub relay: Relay,
     #[serde(deserialize_with = "or_default")]
+    pub checkpoint: Checkpoint,
+    #[serde(deserialize_with = "or_default")]
     pub claude: AgentSettings,
     #[serde(deserialize_with = "or_default")]
     pub codex: AgentSettings,
@@ -42,6 +44,19 @@ impl Settings {
             Agent::Codex => &self.codex,
             Agent::Opencode => &self.opencode,
         }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "keys below it")]
+pub struct Checkpoint {
+    /// How many checkpoints one may build on before the next is made of one layer.
+    pub max_layers: u32,
+}
+
+impl Default for Checkpoint {
+    fn default() -> Self {
+        Self { max_layers: 3 }
     }
 }
 
@@ -305,6 +320,9 @@ impl Settings {
         if self.approvals.timeout_seconds == 0 {
             return Err("approvals.timeoutSeconds must be at least 1".into());
         }
+        if self.checkpoint.max_layers == 0 {
+            return Err("checkpoint.maxLayers must be at least 1".into());
+        }
         if self.boxes.cp_max_bytes == 0 {
             return Err("box.cpMaxBytes must be at least 1".into());
         }
@@ -455,6 +473,7 @@ gh: {checkout: true}",
     #[test]
     fn values_out_of_bounds_are_refused() {
         assert_refused("approvals: {timeoutSeconds: 0}", &["timeoutSeconds"]);
+        assert_refused("checkpoint: {maxLayers: 0}", &["maxLayers"]);
         assert_refused("box: {cpMaxBytes: 0}", &["cpMaxBytes"]);
         assert_refused("box: {cpMaxBytes: -1}", &["cpMaxBytes"]);
         assert_refused("box: {stage: huge}", &["box.stage", "core", "desktop", "full"]);

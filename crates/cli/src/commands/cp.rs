@@ -14,10 +14,9 @@ use files::place::Place;
 use files::rules::Tops;
 use files::stream::{Ended, Taken, read};
 use protocol::boxes::BoxView;
-use protocol::control::Target;
+use protocol::control::{Request, Target};
 use protocol::ctl::Pack;
 use serde::Serialize;
-use settings::Settings;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -95,7 +94,9 @@ fn to_box(
         let text = format!("{} is one of two sources of that name", shown(&twice.typed));
         return Err(CommandError::failed(text));
     }
-    let limit = limit(ctx)?;
+    let client = ctx.client()?;
+    let view: BoxView = client.call(&Request::FindBox { target: target(Some(which.clone())) })?;
+    let limit = limit(ctx, &view)?;
     let mut walk = Walk::new(LeftOut::new(excludes, !args.no_default_excludes));
     let (mut bytes, mut files) = (0, 0);
     for source in &sources {
@@ -107,8 +108,7 @@ fn to_box(
         files += weight.files;
     }
 
-    let client = ctx.client()?;
-    let view = up::running(ctx, &client, target(Some(which)))?;
+    let view = up::running(ctx, &client, Target::id(&view.id))?;
     let moving = Moving::new(&ctx.ui, format!("Copy to {}", view.name), Some(bytes));
     let several = if sources.len() > 1 { &["--several"][..] } else { &[] };
     let command = [&["unpack-into"], several, &[dest]].concat();
@@ -124,10 +124,10 @@ fn to_box(
     told(ctx, args, Copied { to, files, bytes, left_out, refused: Vec::new() })
 }
 
-/// The person's own limit, as it is for the folder they are in.
-fn limit(ctx: &Context) -> Result<u64, CommandError> {
-    let settings = Settings::load(&ctx.home).map_err(|e| CommandError::failed(e.to_string()))?;
-    Ok(settings.boxes.cp_max_bytes)
+/// The person's own limit, as it is for the box's project.
+fn limit(ctx: &Context, view: &BoxView) -> Result<u64, CommandError> {
+    let settings = host::project_settings(&ctx.home, Path::new(&view.project_root));
+    Ok(settings.map_err(|e| CommandError::failed(e.to_string()))?.boxes.cp_max_bytes)
 }
 
 fn from_box(

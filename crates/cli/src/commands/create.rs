@@ -44,6 +44,11 @@ pub struct Options {
     #[arg(long, value_name = "REF")]
     image: Option<String>,
 
+    /// Start from this checkpoint of the project, by name or id [default: the project's, if it has
+    /// one]
+    #[arg(long, value_name = "REF", conflicts_with = "image")]
+    snapshot: Option<String>,
+
     /// No screen, whatever the settings say
     #[arg(long)]
     no_vnc: bool,
@@ -78,6 +83,7 @@ pub fn make(ctx: &Context, options: Options) -> Result<BoxView, CommandError> {
         name: options.name.as_deref().map(checked_name).transpose()?,
         workspace: workspace(options.path.as_deref())?,
         image: options.image,
+        snapshot: options.snapshot,
         vnc: options.no_vnc.then_some(false),
         docker: (options.docker || options.no_docker).then_some(options.docker),
     });

@@ -96,7 +96,8 @@ fn render(look: Look, boxes: &[BoxView]) -> String {
             vec![
                 view.index.to_string(),
                 view.name.to_string(),
-                view.state.as_str().to_owned(),
+                // Frozen for a moment, and by nobody's pause.
+                view.busy.as_deref().map_or_else(|| view.state.as_str().to_owned(), visible),
                 agents(view),
                 view.branch.as_deref().map_or_else(|| "-".to_owned(), visible),
                 if view.questions == 0 { "-".to_owned() } else { view.questions.to_string() },

@@ -25,7 +25,33 @@ impl Store {
                 ],
             )?;
             tx.execute("DELETE FROM meta WHERE key = ?1", [capture(&checkpoint.id)])?;
+            if let Some(number) = number_in(&checkpoint.box_name, &checkpoint.name) {
+                let key = counted(&checkpoint.project_root, &checkpoint.box_name);
+                let before = read_number(&tx, &key)?;
+                if number > before {
+                    let value = number.to_string();
+                    tx.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", [key, value])?;
+                }
+            }
             Ok(tx.commit()?)
+        })
+        .await
+    }
+
+    /// The highest number a checkpoint of such a box of the project has had, those that are gone
+    /// among them.
+    pub async fn last_checkpoint(&self, project_root: &str, box_name: &str) -> Result<u32> {
+        let key = counted(project_root, box_name);
+        self.run(move |conn| read_number(conn, &key)).await
+    }
+
+    /// What new boxes of a project start from, from now on; none is nothing of the kind.
+    pub async fn set_default_checkpoint(&self, root: &str, id: Option<&str>) -> Result<()> {
+        let (root, id) = (root.to_owned(), id.map(str::to_owned));
+        self.run(move |conn| {
+            let sql = "UPDATE checkpoints SET is_default = (id IS ?2) WHERE project_root = ?1";
+            conn.execute(sql, params![root, id])?;
+            Ok(())
         })
         .await
     }
@@ -81,16 +107,23 @@ impl Store {
         self.run(move |conn| Ok(conn.execute("DELETE FROM checkpoints WHERE id = ?1", [id])? > 0))
             .await
     }
+}
 
-    /// What new boxes of a project start from.
-    pub async fn default_checkpoint(&self, project_root: &str) -> Result<Option<String>> {
-        let root = project_root.to_owned();
-        self.run(move |conn| {
-            let sql = "SELECT id FROM checkpoints WHERE project_root = ?1 AND is_default = 1";
-            Ok(conn.query_row(sql, [root], |r| r.get(0)).optional()?)
-        })
-        .await
-    }
+fn counted(project_root: &str, box_name: &str) -> String {
+    format!("checkpoints:{box_name}:{project_root}")
+}
+
+fn read_number(conn: &rusqlite::Connection, key: &str) -> Result<u32> {
+    let sql = "SELECT value FROM meta WHERE key = ?1";
+    let text: Option<String> = conn.query_row(sql, [key], |r| r.get(0)).optional()?;
+    Ok(text.and_then(|text| text.parse().ok()).unwrap_or(0))
+}
+
+/// The number of a checkpoint that has no name of its own.
+pub(crate) fn number_in(box_name: &str, name: &str) -> Option<u32> {
+    let number = name.strip_prefix(box_name)?.strip_prefix('-')?.parse().ok()?;
+    // A number nobody counts to was chosen by somebody.
+    Some(number).filter(|n| *n < 1_000_000)
 }
 
 fn capture(image: &str) -> String {
@@ -116,9 +149,38 @@ mod tests {
             project_root: "/p".into(),
             box_name: "b".into(),
             created_at: 1,
-            default: false,
+            ..CheckpointView::default()
         };
         store.put_checkpoint(kept).await.unwrap();
         assert_eq!(store.unfinished_captures().await.unwrap(), ["a:3"]);
+    }
+
+    #[tokio::test]
+    async fn a_number_is_given_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("db")).unwrap();
+        let put = |id: &str, name: &str| {
+            store.put_checkpoint(CheckpointView {
+                id: id.into(),
+                name: name.into(),
+                project_root: "/p".into(),
+                box_name: "fix".into(),
+                ..CheckpointView::default()
+            })
+        };
+        for (id, name) in [("a:1", "fix-1"), ("a:2", "fix-2"), ("a:3", "base"), ("a:4", "fix-99999999")] {
+            put(id, name).await.unwrap();
+        }
+        store.remove_checkpoint("a:2").await.unwrap();
+        assert_eq!(store.last_checkpoint("/p", "fix").await.unwrap(), 2);
+        assert_eq!(store.last_checkpoint("/p", "other").await.unwrap(), 0);
+        store.set_default_checkpoint("/p", Some("a:3")).await.unwrap();
+        let default = async || {
+            let all = store.checkpoints().await.unwrap();
+            all.into_iter().find(|view| view.default).map(|view| view.id)
+        };
+        assert_eq!(default().await.as_deref(), Some("a:3"));
+        store.set_default_checkpoint("/p", None).await.unwrap();
+        assert_eq!(default().await, None);
     }
 }

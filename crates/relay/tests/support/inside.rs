@@ -62,6 +62,7 @@ impl Inside {
             box_name: "smoke".into(),
             created_at: 1,
             default: wanted.set_default,
+            ..CheckpointView::default()
         };
         all.push(view.clone());
         view
