@@ -6,9 +6,12 @@
 use protocol::control::{ControlError, ErrorCode, HostEvent, Request};
 use protocol::frame::{self, Kind};
 use serde::de::DeserializeOwned;
-use std::io;
+use std::io::{self, BufReader};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+
+/// Room for several pieces of a command's output.
+const READ_AHEAD: usize = 128 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -67,20 +70,20 @@ impl Client {
             UnixStream::connect(&path).map_err(|_| ClientError::NotRunning(self.home.clone()))?;
         let body = serde_json::to_vec(request).map_err(io::Error::from)?;
         frame::write(&mut stream, Kind::Request, &body)?;
-        Ok(Conversation { stream })
+        Ok(Conversation { stream: BufReader::with_capacity(READ_AHEAD, stream) })
     }
 }
 
 /// A call under way.
 pub struct Conversation {
-    stream: UnixStream,
+    stream: BufReader<UnixStream>,
 }
 
 impl Conversation {
     /// A second handle on the connection: to send input frames from another thread, or to shut the
     /// call down.
     pub fn writer(&self) -> io::Result<Writer> {
-        Ok(Writer { stream: self.stream.try_clone()? })
+        Ok(Writer { stream: self.stream.get_ref().try_clone()? })
     }
 
     /// Reads to the end; everything on the way goes to `incoming`.
