@@ -183,3 +183,53 @@ fn what_lies_in_the_way_on_the_host_is_not_followed() {
     assert_eq!(std::fs::read_to_string(dir.join("target")).unwrap(), "kept");
     assert_eq!(std::fs::read_to_string(dir.join("out/file")).unwrap(), "new");
 }
+
+fn name() -> impl proptest::strategy::Strategy<Value = String> {
+    use proptest::prelude::*;
+    let part = prop_oneof![
+        4 => Just("x"), 4 => Just("a"), 3 => Just("b"),
+        1 => Just(".."), 1 => Just("."), 1 => Just(""), 1 => Just(".git")
+    ];
+    proptest::collection::vec(part, 1..5).prop_map(|parts| parts.join("/"))
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(400))]
+    #[test]
+    fn whatever_comes_stays_below_the_destination(
+        entries in proptest::collection::vec((name(), 0..4u8, name()), 1..12),
+    ) {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path().canonicalize().unwrap();
+        std::fs::write(dir.join("beside"), "mine").unwrap();
+        let mut landing = Landing::new(Place::find(&dir.join("out"), false, &[("x", false)]).unwrap());
+        let blocks: Vec<Vec<u8>> = entries.iter().map(|(name, kind, to)| match kind {
+            0 => folder(name),
+            1 => link(name, to),
+            2 => block(name.as_bytes(), b'1', 0o644, to.as_bytes(), b""),
+            _ => file(name, "theirs"),
+        }).collect();
+        let bytes = [blocks.concat(), vec![0; 1024]].concat();
+        let tops = ["x".to_owned()];
+        let bounds = Bounds { tops: Tops::Only(&tops), ..BOUNDS };
+        let mut taken = Taken::default();
+        read(bytes.as_slice(), bounds, &mut taken, |a, c| landing.put(a, c)).unwrap();
+
+        proptest::prop_assert_eq!(std::fs::read_to_string(dir.join("beside")).unwrap(), "mine");
+        let out = dir.join("out");
+        let mut pending = vec![dir.clone()];
+        while let Some(folder) = pending.pop() {
+            for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                let path = entry.path();
+                proptest::prop_assert!(path.starts_with(&out) || path == dir.join("beside"));
+                proptest::prop_assert!(!path.ends_with(".git"));
+                if let Ok(real) = path.canonicalize() {
+                    proptest::prop_assert!(real.starts_with(&out) || path == dir.join("beside"), "{path:?}");
+                }
+                if entry.file_type().unwrap().is_dir() {
+                    pending.push(path);
+                }
+            }
+        }
+    }
+}
