@@ -5,6 +5,8 @@ use agentbox_e2e::wait::eventually;
 use bollard::query_parameters as query;
 use futures_util::StreamExt;
 use serde_json::Value;
+use std::io::Write;
+use std::process::Stdio;
 
 /// Something of a bollard call, on a thread of its own runtime.
 fn engine<T>(work: impl AsyncFnOnce(bollard::Docker) -> T) -> T {
@@ -16,32 +18,23 @@ fn inspect(image: &str) -> bollard::models::ImageInspect {
     engine(async |docker| docker.inspect_image(image).await.unwrap())
 }
 
-/// Whether any byte of any layer, or the image's own description, holds these words.
+/// Whether any layer, or the image's own description, holds these words.
 fn holds(image: &str, words: &[&str]) -> Vec<bool> {
-    let longest = words.iter().map(|w| w.len()).max().unwrap();
+    let mut grep = std::process::Command::new("grep");
+    grep.args(["-a", "-o", "-F"]).args(words.iter().flat_map(|word| ["-e", word]));
+    let mut grep =
+        grep.env("LC_ALL", "C").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut into = grep.stdin.take().unwrap();
+    let found = std::thread::spawn(move || grep.wait_with_output().unwrap());
     engine(async |docker| {
-        let mut found = vec![false; words.len()];
-        let mut window = Vec::new();
         let mut saved = std::pin::pin!(docker.export_image(image));
         while let Some(chunk) = saved.next().await {
-            window.extend_from_slice(&chunk.unwrap());
-            if window.len() < 8 << 20 {
-                continue;
-            }
-            look(&window, words, &mut found);
-            window.drain(..window.len() - longest);
+            into.write_all(&chunk.unwrap()).unwrap();
         }
-        look(&window, words, &mut found);
-        found
-    })
-}
-
-fn look(bytes: &[u8], words: &[&str], found: &mut [bool]) {
-    for (word, found) in words.iter().zip(found) {
-        let word = word.as_bytes();
-        let begins = bytes.iter().enumerate().filter(|(_, b)| **b == word[0]);
-        *found = *found || begins.into_iter().any(|(at, _)| bytes[at..].starts_with(word));
-    }
+    });
+    drop(into);
+    let found = text(&found.join().unwrap().stdout);
+    words.iter().map(|word| found.lines().any(|line| line == *word)).collect()
 }
 
 /// Removes the images of a test's checkpoints, however it ends.
@@ -121,13 +114,15 @@ fn boxes_16_43_after_three_layers_the_next_is_one() {
     assert_eq!(listed["parents"], serde_json::json!(["c-two", "c-one"]));
     let before = inspect(listed["id"].as_str().unwrap());
 
-    let flat = world.json(&["checkpoint", "create", "three", "--name", "flat"])["checkpoint"].clone();
+    let flat =
+        world.json(&["checkpoint", "create", "three", "--name", "flat"])["checkpoint"].clone();
     assert_eq!((&flat["kind"], &flat["parents"]), (&"flattened".into(), &serde_json::json!([])));
     let after = inspect(flat["id"].as_str().unwrap());
     assert_eq!(after.root_fs.unwrap().layers.unwrap().len(), 1);
     let (before, after) = (before.config.unwrap(), after.config.unwrap());
     assert_eq!((before.working_dir, before.user), (after.working_dir, after.user));
-    assert_eq!((before.entrypoint, before.cmd), (after.entrypoint, after.cmd));
+    assert_eq!(before.entrypoint, after.entrypoint);
+    assert_eq!(before.cmd.unwrap_or_default(), after.cmd.unwrap_or_default());
     let plain = |env: Option<Vec<String>>| {
         let mut env: Vec<String> = env.unwrap().into_iter().filter(|e| !e.ends_with('=')).collect();
         env.sort();
@@ -138,7 +133,8 @@ fn boxes_16_43_after_three_layers_the_next_is_one() {
     let left = engine(async |docker| {
         let options = query::ListContainersOptionsBuilder::default().all(true).build();
         let all = docker.list_containers(Some(options)).await.unwrap();
-        let names: Vec<String> = all.into_iter().flat_map(|c| c.names.unwrap_or_default()).collect();
+        let names: Vec<String> =
+            all.into_iter().flat_map(|c| c.names.unwrap_or_default()).collect();
         names.into_iter().filter(|name| name.contains("flatten")).count()
     });
     assert_eq!(left, 0);
@@ -219,7 +215,10 @@ fn boxes_16_46_a_default_that_is_removed_is_none() {
     let _images = Images(&world);
     let made = world.json(&["checkpoint", "create", "--name", "warm"])["checkpoint"].clone();
     let id = made["id"].as_str().unwrap();
-    assert_eq!(world.ok(&["checkpoint", "set-default", "warm"]), "new boxes of shop start from warm\n");
+    assert_eq!(
+        world.ok(&["checkpoint", "set-default", "warm"]),
+        "new boxes of shop start from warm\n"
+    );
     assert_eq!(world.ok(&["checkpoint", "set-default"]), "warm\n");
     assert_eq!(world.create("from-default")["image"], id);
     world.ok(&["checkpoint", "set-default", "--clear"]);
@@ -231,7 +230,8 @@ fn boxes_16_46_a_default_that_is_removed_is_none() {
     let config = world.home().join("config.yaml");
     let settings = std::fs::read_to_string(&config).unwrap();
     assert!(settings.contains("box: {"), "{settings}");
-    std::fs::write(&config, settings.replacen("box: {", &format!("box: {{image: '{id}', "), 1)).unwrap();
+    std::fs::write(&config, settings.replacen("box: {", &format!("box: {{image: '{id}', "), 1))
+        .unwrap();
     let removed = world.agentbox(&["checkpoint", "rm", "warm", "-y"]);
     assert!(removed.status.success(), "{}", text(&removed.stderr));
     assert!(text(&removed.stderr).contains("box.image in config.yaml still names it"));

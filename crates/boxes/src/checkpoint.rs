@@ -137,7 +137,8 @@ impl Boxes {
         let sent = limited("hold what is the box's own", QUICK, input.write_all(&line)).await?;
         // One that does not read has said why.
         drop(sent);
-        let mut holding = Holding { input, output, control, said: Vec::new(), complaint: Vec::new() };
+        let mut holding =
+            Holding { input, output, control, said: Vec::new(), complaint: Vec::new() };
         limited("hold what is the box's own", SLOW, holding.until_held()).await??;
         Ok(holding)
     }

@@ -48,7 +48,11 @@ pub fn run() -> Result<i32> {
     std::thread::spawn(move || {
         if stops.wait().is_ok() {
             let put = lock(&late).put_back();
-            std::process::exit(if put.is_ok() { protocol::exit::OK } else { protocol::exit::FAILURE });
+            std::process::exit(if put.is_ok() {
+                protocol::exit::OK
+            } else {
+                protocol::exit::FAILURE
+            });
         }
     });
     let found = found(&hold)?;
@@ -122,7 +126,10 @@ struct Held {
 
 impl Kept {
     fn new(dir: PathBuf) -> Result<Self> {
-        fs::DirBuilder::new().mode(0o700).create(&dir).doing(|| format!("make {}", dir.display()))?;
+        fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&dir)
+            .doing(|| format!("make {}", dir.display()))?;
         Ok(Self { dir, files: Vec::new() })
     }
 

@@ -44,7 +44,8 @@ impl Api {
         let core = self.core();
         let Some(id) = id else {
             let cwd = cwd.unwrap_or_default();
-            let root = boxes::project::project_root(Path::new(&cwd)).await.map_err(control_error)?;
+            let root =
+                boxes::project::project_root(Path::new(&cwd)).await.map_err(control_error)?;
             core.store.set_default_checkpoint(&root.to_string_lossy(), None).await?;
             return Ok(());
         };
@@ -81,19 +82,19 @@ impl Core {
         request: CreateCheckpoint,
         watcher: &Watcher,
     ) -> Result<CheckpointView, ControlError> {
-        let name: Option<CheckpointName> = request
-            .name
-            .as_deref()
-            .map(str::parse)
-            .transpose()
-            .map_err(|e: connectors::refusal::Refusal| ControlError::new(ErrorCode::Usage, e.text))?;
+        let name: Option<CheckpointName> =
+            request.name.as_deref().map(str::parse).transpose().map_err(
+                |e: connectors::refusal::Refusal| ControlError::new(ErrorCode::Usage, e.text),
+            )?;
         if matches!(self.box_state(id), BoxState::Stopped | BoxState::Paused) {
             self.start_box(id).await?;
         }
         let there = self.checkpoints_of(id).await?;
-        let record =
-            self.record(id).ok_or_else(|| ControlError::new(ErrorCode::Usage, "the box is gone"))?;
-        let name = name.map_or_else(|| format!("{}-{}", record.name, there.next), |n| n.to_string());
+        let record = self
+            .record(id)
+            .ok_or_else(|| ControlError::new(ErrorCode::Usage, "the box is gone"))?;
+        let name =
+            name.map_or_else(|| format!("{}-{}", record.name, there.next), |n| n.to_string());
         let same = || there.all.iter().filter(|view| view.name == name);
         if let Some(view) = same().next().filter(|_| !request.replace) {
             let made = in_words(view.created_at);
@@ -256,7 +257,10 @@ impl Core {
         {
             let text = format!(
                 "Checkpoint {} was made on another box image ({}, now {}); make it anew, or agentbox checkpoint rm {}",
-                view.name, short(then), short(now), view.name
+                view.name,
+                short(then),
+                short(now),
+                view.name
             );
             notice(watcher, text);
         }

@@ -32,7 +32,7 @@ impl Core {
         let saved = match &request.image {
             Some(_) => None,
             None => {
-                let (named, current) = (request.snapshot.as_deref(), self.image_tag(&settings));
+                let (named, current) = (request.snapshot.as_deref(), image_tag(&settings));
                 self.starting_point(&boxes, &project_root, named, current, &watcher).await?
             }
         };
@@ -104,13 +104,6 @@ impl Core {
         self.state().boxes.values().filter_map(|k| k.record.branch.clone()).collect()
     }
 
-    /// What the built image would be called; none without the in-box program.
-    fn image_tag(&self, settings: &Settings) -> Option<String> {
-        let certificates = boxes::host_certificates(settings.boxes.extra_cas.as_deref());
-        let built = ImageSpec::new(daemons::stage(settings), crate::ctl_binary()?, certificates);
-        settings.boxes.image.clone().or_else(|| built.tag().ok())
-    }
-
     async fn box_image(
         &self,
         boxes: &Boxes,
@@ -163,6 +156,13 @@ impl Core {
         self.relay.listen(&record.id, &dir).map_err(|e| failed("listen in", e))?;
         give_to_box_user(&[&dir, &socket]).map_err(|e| failed("hand over", e))
     }
+}
+
+/// What the built image would be called; none without the in-box program.
+fn image_tag(settings: &Settings) -> Option<String> {
+    let certificates = boxes::host_certificates(settings.boxes.extra_cas.as_deref());
+    let built = ImageSpec::new(daemons::stage(settings), crate::ctl_binary()?, certificates);
+    settings.boxes.image.clone().or_else(|| built.tag().ok())
 }
 
 /// A host that runs as root has boxes whose user is not root: their sockets must be theirs.

@@ -34,7 +34,8 @@ impl Boxes {
         let found = self.engine.ask("inspect an image", QUICK, request).await?;
         let changes = replayed(&found.config.unwrap_or_default());
         let helper = self.helper(part).await?;
-        let moved = limited("make one layer", FLATTEN, self.refill(&helper, capture, changes, step));
+        let moved =
+            limited("make one layer", FLATTEN, self.refill(&helper, capture, changes, step));
         let moved = moved.await.and_then(|done| done);
         let removed = self.remove_helper(part).await;
         moved.and(removed)
@@ -152,7 +153,9 @@ fn replayed(config: &ImageConfig) -> Vec<String> {
             lines.push(format!("ENV {name}={}", quoted(value)));
         }
     }
-    lines.extend(config.working_dir.iter().filter(|d| !d.is_empty()).map(|d| format!("WORKDIR {d}")));
+    lines.extend(
+        config.working_dir.iter().filter(|d| !d.is_empty()).map(|d| format!("WORKDIR {d}")),
+    );
     lines.extend(config.user.iter().filter(|u| !u.is_empty()).map(|u| format!("USER {u}")));
     lines.extend(config.exposed_ports.iter().flatten().map(|port| format!("EXPOSE {port}")));
     let words = |name: &str, words: &Option<Vec<String>>| {

@@ -13,9 +13,7 @@ use clap::Subcommand;
 use host::client::Client;
 use jiff::Timestamp;
 use protocol::boxes::{BoxState, BoxView};
-use protocol::control::{
-    CheckpointKind, CheckpointView, CreateCheckpoint, Request,
-};
+use protocol::control::{CheckpointKind, CheckpointView, CreateCheckpoint, Request};
 use protocol::text::{size, visible};
 use settings::Settings;
 
@@ -179,7 +177,8 @@ fn create(ctx: &Context, client: &Client, args: Create) -> Outcome {
     } else {
         let default = if made.default { ", where new boxes of the project start" } else { "" };
         let (name, kind) = (visible(&made.name), kind(&made));
-        ctx.ui.out(&format!("saved checkpoint {name} ({kind}, {}){default}\n", size(made.bytes)))?;
+        ctx.ui
+            .out(&format!("saved checkpoint {name} ({kind}, {}){default}\n", size(made.bytes)))?;
         ctx.ui.hint(&format!("agentbox create --snapshot {name}"));
     }
     Ok(Exit::OK)
@@ -229,7 +228,8 @@ fn remove(ctx: &Context, client: &Client, id: &str, yes: bool) -> Outcome {
     // A setting is the person's own word; it is not changed behind their back.
     let settings = Settings::load(&ctx.home);
     if settings.is_ok_and(|s| s.boxes.image.as_deref() == Some(&found.id)) {
-        ctx.ui.warn("box.image in config.yaml still names it; new boxes will fail until it does not");
+        ctx.ui
+            .warn("box.image in config.yaml still names it; new boxes will fail until it does not");
     }
     Ok(Exit::OK)
 }
@@ -278,7 +278,11 @@ fn render(look: Look, all: &[CheckpointView], now: Timestamp) -> String {
             ago(now, view.created_at),
             size(view.bytes),
             if view.default { "yes".to_owned() } else { "-".to_owned() },
-            if chain.is_empty() { kind(view).to_owned() } else { format!("on {}", chain.join(" < ")) },
+            if chain.is_empty() {
+                kind(view).to_owned()
+            } else {
+                format!("on {}", chain.join(" < "))
+            },
         ]
     };
     let rows: Vec<Vec<String>> = all.iter().map(row).collect();

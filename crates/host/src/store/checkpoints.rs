@@ -168,7 +168,9 @@ mod tests {
                 ..CheckpointView::default()
             })
         };
-        for (id, name) in [("a:1", "fix-1"), ("a:2", "fix-2"), ("a:3", "base"), ("a:4", "fix-99999999")] {
+        for (id, name) in
+            [("a:1", "fix-1"), ("a:2", "fix-2"), ("a:3", "base"), ("a:4", "fix-99999999")]
+        {
             put(id, name).await.unwrap();
         }
         store.remove_checkpoint("a:2").await.unwrap();
