@@ -12,4 +12,8 @@ vnc: boolean | null,
 /**
  * A container engine of its own, or none; what the settings say unless it is given.
  */
-docker: boolean | null, };
+docker: boolean | null, 
+/**
+ * A checkpoint of the project to start from, by name or id; none is the project's default.
+ */
+snapshot: string | null, };
