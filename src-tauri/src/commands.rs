@@ -94,6 +94,10 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::FindBox { .. }
         | Request::CreateCheckpoint(_)
         | Request::SetDefaultCheckpoint { .. }
+        | Request::Sessions { .. }
+        | Request::StartSession(_)
+        | Request::EndSession { .. }
+        | Request::WillLogIn { .. }
         | Request::Subscribe
         | Request::ShowWindow { .. }
         | Request::HandOver
