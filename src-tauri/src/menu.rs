@@ -208,6 +208,17 @@ fn boxes(boxes: &[BoxView]) -> Vec<Entry> {
     entries
 }
 
+/// What the box's agents do, as far as they say; else how the box is.
+fn doing(view: &BoxView) -> String {
+    let each = view.agents.iter().map(|a| format!("{} {}", a.agent.title(), a.state.in_words()));
+    let agents = each.collect::<Vec<_>>().join(", ");
+    if view.state == BoxState::Running && !agents.is_empty() {
+        agents
+    } else {
+        view.state.as_str().to_owned()
+    }
+}
+
 fn one_box(view: &BoxView) -> Entry {
     let mut items = vec![Item { label: "Open", action: Action::OpenBox(view.id.clone()) }];
     match view.state {
@@ -226,7 +237,7 @@ fn one_box(view: &BoxView) -> Entry {
         Item { label: "Mute for an hour", action: Action::MuteBox(view.id.clone()) }
     });
     let muted = if muted { ", muted" } else { "" };
-    let label = format!("{} {}   {}{muted}", mark(view.state), view.name, view.state.as_str());
+    let label = format!("{} {}   {}{muted}", mark(view.state), view.name, doing(view));
     Entry::Submenu { label, items }
 }
 

@@ -13,7 +13,7 @@ use host::Api;
 use host::quiet::{Hushed, Manner};
 use protocol::control::{ErrorCode, Notice, Target};
 use protocol::question::{Outcome, Question, Surface, Verdict};
-use protocol::{BoxName, QuestionId};
+use protocol::{BoxId, BoxName, QuestionId};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -48,10 +48,11 @@ struct Wanted {
     news: VecDeque<News>,
 }
 
-/// Something to say, and the box it lets a person mute.
+/// Something to say, and the box it lets a person mute or look at.
 struct News {
     toast: Toast,
     mute: Option<BoxName>,
+    look: Option<BoxId>,
 }
 
 impl Notifier {
@@ -72,7 +73,13 @@ impl Notifier {
 
     /// Says something that needs no answer.
     pub fn tell(&self, title: &str, body: &str) {
-        self.say(News { toast: Toast::news(title, body), mute: None });
+        self.say(News { toast: Toast::news(title, body), mute: None, look: None });
+    }
+
+    /// Says something about a box; a click shows it.
+    pub fn tell_of_box(&self, id: &BoxId, title: &str, body: &str) {
+        let toast = Toast::of_box(title, body);
+        self.say(News { toast, mute: None, look: Some(id.clone()) });
     }
 
     fn say(&self, news: News) {
@@ -105,7 +112,7 @@ impl Sink for Notifier {
 
     fn note(&self, box_name: &BoxName, text: &str) {
         let toast = Toast::keeps_asking(box_name, text);
-        self.say(News { toast, mute: Some(box_name.clone()) });
+        self.say(News { toast, mute: Some(box_name.clone()), look: None });
     }
 }
 
@@ -134,8 +141,8 @@ async fn with_bus(mut bus: Bus, shared: &Shared, api: &Api) {
             Ok(daemon) => {
                 api.clear_notice(PART);
                 up.belongs_to(&daemon);
-                let Up { toasts, mutable, .. } = &mut up;
-                let mut screen = Screen { daemon, up: toasts, mutable, shared, api };
+                let Up { toasts, mutable, seen, .. } = &mut up;
+                let mut screen = Screen { daemon, up: toasts, mutable, seen, shared, api };
                 let Err(lost) = screen.serve(&mut bus).await;
                 shared.up.send_replace(0);
                 lost
@@ -172,10 +179,14 @@ struct Up {
     daemon: Option<OwnedUniqueName>,
     toasts: Toasts,
     mutable: Mutable,
+    seen: Seen,
 }
 
 /// The box each notification lets a person mute.
 type Mutable = HashMap<u32, BoxName>;
+
+/// The box each notification is about.
+type Seen = HashMap<u32, BoxId>;
 
 /// The notification of each question; none after a person closed it.
 type Toasts = HashMap<QuestionId, Option<u32>>;
@@ -194,6 +205,7 @@ struct Screen<'a> {
     daemon: Daemon,
     up: &'a mut Toasts,
     mutable: &'a mut Mutable,
+    seen: &'a mut Seen,
     shared: &'a Shared,
     api: &'a Api,
 }
@@ -230,9 +242,10 @@ impl Screen<'_> {
                 self.up.insert(question.id.clone(), Some(toast));
             }
         }
-        for News { toast, mute } in news {
+        for News { toast, mute, look } in news {
             let shown = self.daemon.notify(&toast).await?;
             self.mutable.extend(mute.map(|name| (shown, name)));
+            self.seen.extend(look.map(|id| (shown, id)));
         }
         self.shared.up.send_replace(self.up.values().flatten().count());
         Ok(())
@@ -243,6 +256,7 @@ impl Screen<'_> {
             Heard::Pressed { toast, action } => self.pressed(toast, action).await,
             Heard::Closed { toast } => {
                 self.mutable.remove(&toast);
+                self.seen.remove(&toast);
                 if let Some(up) = self.up.values_mut().find(|up| **up == Some(toast)) {
                     *up = None;
                 }
@@ -255,6 +269,12 @@ impl Screen<'_> {
     async fn pressed(&mut self, toast: u32, action: Action) -> Result<(), Lost> {
         if action == Action::Mute {
             self.mute(toast).await;
+            return Ok(());
+        }
+        if let Some(id) = self.seen.remove(&toast) {
+            if let Err(e) = self.api.show_window(&Page::Box(id).to_string()) {
+                tracing::warn!("the box was not shown: {e}");
+            }
             return Ok(());
         }
         let Some(question) = self.question_of(toast) else { return Ok(()) };

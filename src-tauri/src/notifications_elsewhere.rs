@@ -15,5 +15,9 @@ impl Notifier {
         tracing::warn!("{title}: {body}");
     }
 
+    pub fn tell_of_box(&self, _: &protocol::BoxId, title: &str, body: &str) {
+        self.tell(title, body);
+    }
+
     pub async fn emptied(&self) {}
 }

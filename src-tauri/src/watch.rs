@@ -6,7 +6,9 @@ use crate::menu::{self, TrayView};
 use crate::notifications::Notifier;
 use crate::window_child::WindowChild;
 use host::Api;
+use protocol::boxes::BoxView;
 use protocol::control::HostEvent;
+use protocol::sessions::{Agent, AgentState, AgentView};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
@@ -31,11 +33,37 @@ async fn follow(api: Api, window: WindowChild, notifier: Notifier, views: watch:
                     notifier.tell("The AgentBox window could not be opened", &why);
                 }
             }
+            Ok(HostEvent::BoxChanged { view }) => {
+                if !live.is_quiet() {
+                    tell_of_agents(&notifier, &live, &view);
+                }
+                live.apply(HostEvent::BoxChanged { view });
+            }
             Ok(event) => live.apply(event),
             Err(RecvError::Lagged(_)) => live.apply(api.snapshot().await),
             Err(RecvError::Closed) => return,
         }
     }
+}
+
+/// One notification when an agent has come to need somebody.
+fn tell_of_agents(notifier: &Notifier, live: &Live, view: &BoxView) {
+    let Some(before) = live.boxes.iter().find(|b| b.id == view.id) else { return };
+    for (agent, state) in news(before, view) {
+        let title = format!("{} {}", view.name, state.in_words());
+        notifier.tell_of_box(&view.id, &title, &format!("{} in {}", agent.title(), view.project));
+    }
+}
+
+/// Agents that waited for nobody and now do, or have finished their work.
+fn news(before: &BoxView, after: &BoxView) -> Vec<(Agent, AgentState)> {
+    let was = |agent| before.agents.iter().find(|a| a.agent == agent).map(|a| a.state);
+    let tells = |now: &&AgentView| match now.state {
+        AgentState::Waiting => was(now.agent) != Some(AgentState::Waiting),
+        AgentState::Done => was(now.agent) == Some(AgentState::Working),
+        AgentState::Ready | AgentState::Working => false,
+    };
+    after.agents.iter().filter(tells).map(|now| (now.agent, now.state)).collect()
 }
 
 fn publish(views: &watch::Sender<TrayView>, view: TrayView) {
@@ -44,4 +72,37 @@ fn publish(views: &watch::Sender<TrayView>, view: TrayView) {
         *shown = view;
         changed
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::samples::a_box;
+    use protocol::boxes::BoxState;
+
+    #[test]
+    fn each_transition_is_told_once() {
+        let with = |state: Option<AgentState>| {
+            let mut view = a_box(1, "fix-login", "shop", BoxState::Running);
+            let agent = |state| AgentView { agent: Agent::Claude, state, since: 0, has_login: false };
+            view.agents = state.map(agent).into_iter().collect();
+            view
+        };
+        use AgentState::{Done, Ready, Waiting, Working};
+        for (before, after, told) in [
+            (None, Some(Ready), false),
+            (Some(Ready), Some(Working), false),
+            (Some(Working), Some(Waiting), true),
+            (Some(Waiting), Some(Waiting), false),
+            (Some(Working), Some(Done), true),
+            (Some(Done), Some(Done), false),
+            // It was asked something and went home: nobody waits for anything.
+            (Some(Waiting), Some(Done), false),
+            (Some(Done), Some(Waiting), true),
+            (Some(Working), None, false),
+        ] {
+            let news = news(&with(before), &with(after));
+            assert_eq!(!news.is_empty(), told, "{before:?} {after:?}");
+        }
+    }
 }

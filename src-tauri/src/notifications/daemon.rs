@@ -78,6 +78,7 @@ const ANSWERS: &[&str] =
     &["default", "Show", "allow", "Allow once", "show", "Show", "deny", "Deny"];
 /// What is more than a line, carries a warning or matters to others is read before it is allowed.
 const LOOK_FIRST: &[&str] = &["default", "Show", "show", "Show", "deny", "Deny"];
+const LOOK: &[&str] = &["default", "Show", "show", "Show"];
 const MUTE: &[&str] = &["mute", "Mute for an hour"];
 /// The longest sentence a daemon can be trusted to show whole.
 const LONGEST: usize = 100;
@@ -96,6 +97,11 @@ impl Toast {
     pub fn keeps_asking(box_name: &BoxName, text: &str) -> Self {
         let title = format!("{box_name} keeps asking");
         Self { title, body: escaped(text), actions: MUTE, urgent: false }
+    }
+
+    /// Something about a box that can be looked at.
+    pub fn of_box(title: &str, body: &str) -> Self {
+        Self { title: title.into(), body: escaped(body), actions: LOOK, urgent: false }
     }
 
     pub fn news(title: &str, body: &str) -> Self {

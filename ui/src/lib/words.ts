@@ -1,5 +1,7 @@
 // What things are called. Every sentence the window makes up itself is here or in a component;
 // sentences from the host are shown as they are.
+import type { Agent } from "./bindings/Agent";
+import type { AgentState } from "./bindings/AgentState";
 import type { BoxState } from "./bindings/BoxState";
 import type { ControlError } from "./bindings/ControlError";
 import type { Level } from "./bindings/Level";
@@ -54,6 +56,16 @@ export const STATES: Record<BoxState, { symbol: string; words: string }> = {
   stopped: { symbol: "○", words: "stopped" },
   missing: { symbol: "✕", words: "missing: the engine no longer has it" },
   unknown: { symbol: "?", words: "unknown: the engine does not answer" },
+};
+
+export const AGENTS: Record<Agent, string> = { claude: "Claude", codex: "Codex", opencode: "OpenCode" };
+
+/** What an agent is doing, as far as it says. */
+export const AGENT_STATES: Record<AgentState, string> = {
+  ready: "ready",
+  working: "works",
+  waiting: "waits for you",
+  done: "done",
 };
 
 /** Whatever a call was rejected with, as an error with a code. */
