@@ -36,6 +36,19 @@ test.each<[BoxState, string, string[]]>([
   expect(["start", "stop"].filter((verb) => maybe(`${verb}-fix-login`))).toEqual(verbs);
 });
 
+test("what an agent does is on its box's card, and whose login the box holds", async () => {
+  const claude = { agent: "claude", state: "working", since: Date.now(), hasLogin: true } as const;
+  const { say } = await open([box({ agents: [claude], logins: ["claude"] })]);
+  expect(words("agent-fix-login-claude")).toContain("Claude");
+  expect(words("agent-fix-login-claude")).toContain("works");
+  expect(words("logins-fix-login")).toContain("the login of Claude");
+  await say({ type: "boxChanged", view: box({ agents: [{ ...claude, state: "waiting" }] }) });
+  expect(words("agent-fix-login-claude")).toContain("waits for you");
+  await say({ type: "boxChanged", view: box() });
+  expect(maybe("agent-fix-login-claude")).toBeNull();
+  expect(maybe("logins-fix-login")).toBeNull();
+});
+
 test("cards stand by project, and folders of one name are two projects", async () => {
   await open([
     box({ id: "b00000002", name: "perf", index: 2 }),

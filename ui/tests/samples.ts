@@ -41,6 +41,8 @@ export function box(over: Partial<BoxView> = {}): BoxView {
     questions: 0,
     mutedUntil: null,
     channel: "socket",
+    agents: [],
+    logins: [],
     busy: null,
     ...over,
   };
