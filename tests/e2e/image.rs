@@ -1,12 +1,19 @@
 //! What a box has in it: daemons, agents, powers. The engine is asked what a box really got.
 
 use crate::world::{SOON, World, docker, text};
-use agentbox_e2e::wait::eventually;
 use bollard::models::ContainerInspectResponse;
 use bollard::query_parameters::InspectContainerOptions;
 
+/// A computer without a screen whose boxes have everything, with more keys below `box`.
+pub fn full(more: &str) -> World {
+    let mut world = World::bare();
+    world.configure(&format!("box: {{stage: full{more}}}\n"));
+    world.start_serve();
+    world
+}
+
 /// The container of a box, as the engine sees it.
-fn inspect(name: &str) -> ContainerInspectResponse {
+pub fn inspect(name: &str) -> ContainerInspectResponse {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let docker = docker().await.unwrap();
@@ -16,7 +23,7 @@ fn inspect(name: &str) -> ContainerInspectResponse {
 }
 
 /// The published ports of a box: in the box, address and port outside.
-fn published(seen: &ContainerInspectResponse) -> Vec<(String, String, String)> {
+pub fn published(seen: &ContainerInspectResponse) -> Vec<(String, String, String)> {
     let ports = seen.network_settings.clone().unwrap().ports.unwrap_or_default();
     let mut all: Vec<_> = ports
         .into_iter()
@@ -28,6 +35,16 @@ fn published(seen: &ContainerInspectResponse) -> Vec<(String, String, String)> {
         .collect();
     all.sort();
     all
+}
+
+/// Where a port of a box is on this computer.
+#[track_caller]
+pub fn port(name: &str, inner: &str) -> u16 {
+    let ports = published(&inspect(name));
+    let found = ports.iter().find(|(port, _, _)| port == inner);
+    let (_, address, port) = found.unwrap_or_else(|| panic!("{inner} is not published: {ports:?}"));
+    assert_eq!(address, "127.0.0.1");
+    port.parse().unwrap()
 }
 
 #[test]
@@ -91,6 +108,46 @@ fn stopping_an_idle_box_stays_quick() {
     assert!(best.as_millis() < 500, "{times:?}");
 }
 
+/// What a terminal of tmux shows of a program.
+fn on_screen(world: &World, name: &str, program: &str) -> String {
+    let shown = world.in_box(name, &format!("tmux capture-pane -p -t {program}"));
+    text(&shown.stdout)
+}
+
+/// Without a login each shows how to get one, or its own prompt.
+#[test]
+fn the_agents_are_there_and_draw_themselves_in_a_terminal() {
+    let world = full("");
+    world.create("agents");
+    for (program, shown) in [
+        ("claude", &["Claude Code"][..]),
+        ("codex", &["Codex", "Sign in with ChatGPT"]),
+        ("opencode", &["opencode", "Ask anything"]),
+    ] {
+        let version = world.box_ok("agents", &format!("{program} --version"));
+        assert!(version.contains(|c: char| c.is_ascii_digit()), "{program}: {version}");
+        let start = format!("tmux new-session -d -s {program} -x 120 -y 40 {program}");
+        world.box_ok("agents", &start);
+        agentbox_e2e::wait::eventually_or(2 * SOON, program, || {
+            let screen = on_screen(&world, "agents", program);
+            if shown.iter().any(|part| screen.contains(part)) { Ok(()) } else { Err(screen) }
+        });
+    }
+    let terminal = world.box_ok("agents", "tmux show -gv default-terminal; tmux show -gv mouse");
+    assert_eq!(terminal, "tmux-256color\non");
+    assert!(world.box_ok("agents", "node --version").starts_with("v22."));
+    assert!(world.box_ok("agents", "git lfs version").starts_with("git-lfs/"));
+    // The browser is fetched when it is wanted, by what the project has; here it has nothing.
+    let none = world.in_box("agents", "chromium --version");
+    assert_eq!(none.status.code(), Some(127));
+    assert!(text(&none.stderr).contains("npm install --save-dev playwright"), "{none:?}");
+    // A browser that is there is used, the newest build first.
+    let fake = "for n in 99 1100; do d=~/.cache/ms-playwright/chromium-$n/chrome-linux; \
+                mkdir -p $d; printf '#!/bin/sh\\necho build '$n' \"$@\"\\n' > $d/chrome; \
+                chmod +x $d/chrome; done; chromium a b";
+    assert_eq!(world.box_ok("agents", fake), "build 1100 a b");
+}
+
 #[test]
 fn which_images_there_are_can_be_asked() {
     let world = World::headless();
@@ -102,7 +159,5 @@ fn which_images_there_are_can_be_asked() {
     assert_eq!(core["present"], true, "{images}");
     assert!(core["tag"].as_str().unwrap().starts_with("agentbox/box:core-"));
     assert!(core["size"].as_u64().unwrap() > 100_000_000);
-    eventually(SOON, "the table", || {
-        world.ok(&["prepare", "--status"]).contains("STAGE").then_some(())
-    });
+    assert!(world.ok(&["prepare", "--status"]).contains("STAGE"));
 }

@@ -1,12 +1,13 @@
-//! `agentbox-ctl go` (root, at every start): brings the box its token and releases PID 1.
+//! `agentbox-ctl go` (root, at every start): brings the box its token and what its daemons need, and
+//! releases PID 1.
 //!
-//! The token comes on standard input and lands on tmpfs, so it is in no image, no environment and
+//! All of it comes on standard input and lands on tmpfs, so it is in no image, no environment and
 //! no process list.
 
 use crate::client::is_token;
 use crate::error::{Doing, Error, Result};
 use crate::passwd::Account;
-use crate::{input, places};
+use crate::{daemons, input, places};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use protocol::ctl::{BOX_USER, Go};
@@ -30,6 +31,7 @@ pub fn check(go: &Go) -> Result<()> {
 
 pub fn release(go: &Go) -> Result<i32> {
     write_token(&go.token)?;
+    daemons::bring(&go.daemons)?;
     kill(Pid::from_raw(1), Signal::SIGUSR1).doing(|| "release PID 1")?;
     Ok(protocol::exit::OK)
 }

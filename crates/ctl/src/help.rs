@@ -20,7 +20,7 @@ Commands for people and agents:
   --version                     print the version
 
 Commands the host runs:
-  init, begin, go, bridge, seed, bundle, unbundle, clone-in, merge,
+  init, begin, go, daemon, bridge, seed, bundle, unbundle, clone-in, merge,
   pack, unpack-into, hold, watch
 
 In a box, plain 'git push', 'git fetch' and 'git pull' do the same as 'agentbox-ctl git', and 'gh',
@@ -142,7 +142,16 @@ stops the box in order.
         "\
 agentbox-ctl go < {\"token\": …}
 
-Run by the host as root at every start: stores the box's token and releases PID 1.
+Run by the host as root at every start: stores the box's token and what its daemons need, and
+releases PID 1.
+",
+    ),
+    (
+        "daemon",
+        "\
+agentbox-ctl daemon dockerd|xvnc|sshd
+
+Run by PID 1: makes the way free for one of the box's daemons and becomes it.
 ",
     ),
     (

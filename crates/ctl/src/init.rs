@@ -1,31 +1,30 @@
 //! `agentbox-ctl init`: PID 1 of a box.
 //!
 //! Gives the box user the host's ids, the workspace its owner and the system the host's
-//! certificates, says it is ready and holds until `go`. From then on it keeps the ref watcher
-//! alive. It reaps whatever loses its parent and stops the box in order. It works the same at
-//! every start of the container: `/run` is empty then, the rest is already as it should be.
-//!
-//! The surprising thing: processes the engine started beside us are not our children, so “all
-//! gone” is asked of the kernel, not of `wait`.
+//! certificates, says it is ready and holds until `go`. From then on it keeps the ref watcher and
+//! the box's daemons alive. It reaps whatever loses its parent and stops the box in order. It works
+//! the same at every start of the container: `/run` is empty then, the rest is already as it should
+//! be.
 
 use crate::error::{Doing, Error, Result};
 use crate::passwd::{self, Account};
 use crate::signals::Signals;
-use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill};
+use crate::supervise::{Probe, Runs, Supervisor, Unit};
+use crate::{daemon_log, daemons, stop};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use protocol::ctl::{BOX_USER, ENV_GID, ENV_UID, paths};
 use std::fs;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const STOP_LIMIT: Duration = Duration::from_secs(10);
-const STOP_STEP: Duration = Duration::from_millis(10);
-const EVERYONE: Pid = Pid::from_raw(-1);
+/// How long PID 1 may wait for somebody's answer.
+const ANSWER: Duration = Duration::from_millis(200);
 
 pub fn run() -> Result<i32> {
     // Stopping signals every process it can see; outside a container that is everything.
@@ -35,25 +34,29 @@ pub fn run() -> Result<i32> {
     let mut signals = Signals::listen()?;
     let user = prepare()?;
     log("ready");
-    let mut watcher = Watcher::new(user);
+    let (mut units, mut released, mut world) = (Supervisor::default(), false, ThisBox);
     loop {
         for ended in reap() {
-            watcher.saw_end_of(ended);
+            units.saw_end_of(ended, Instant::now(), &mut world);
         }
         if signals.must_stop() {
             break;
         }
-        if signals.take_go() {
-            watcher.release();
+        // Told again, the daemons find what is new by themselves.
+        if signals.take_go() && !released {
+            released = true;
+            warn("there may be no screen", daemons::make_room_for_displays());
+            units.add([watcher(&user)]);
+            units.add(daemons::units(&user));
         }
-        watcher.start_if_due();
-        signals.wait(watcher.due);
+        let next = units.work(Instant::now(), &mut world);
+        signals.wait(next);
     }
-    stop(&mut signals);
+    stop::stop(&units, &mut signals);
     Ok(protocol::exit::OK)
 }
 
-fn log(line: &str) {
+pub fn log(line: &str) {
     crate::complain(&format!("agentbox init: {line}"));
 }
 
@@ -128,121 +131,65 @@ fn trust_certificates() {
 }
 
 /// Takes leave of every child that ended.
-fn reap() -> Vec<Pid> {
+pub fn reap() -> Vec<Pid> {
     let next = || waitpid(None, Some(WaitPidFlag::WNOHANG)).ok()?.pid();
     std::iter::from_fn(next).collect()
 }
 
-/// The ref watcher: held until `go`, started again when it dies.
-struct Watcher {
-    user: Account,
-    running: Option<Pid>,
-    released: bool,
-    started: Instant,
-    pause: Duration,
-    /// When to start it.
-    due: Option<Instant>,
-}
-
-impl Watcher {
-    const FIRST_PAUSE: Duration = Duration::from_secs(1);
-    const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-
-    fn new(user: Account) -> Self {
-        let started = Instant::now();
-        Self { user, running: None, released: false, started, pause: Self::FIRST_PAUSE, due: None }
-    }
-
-    fn release(&mut self) {
-        if !self.released {
-            self.released = true;
-            self.due = Some(Instant::now());
-        }
-    }
-
-    fn saw_end_of(&mut self, pid: Pid) {
-        if self.running == Some(pid) {
-            self.running = None;
-            self.postpone();
-        }
-    }
-
-    fn postpone(&mut self) {
-        if self.started.elapsed() > Self::LONGEST_PAUSE {
-            self.pause = Self::FIRST_PAUSE;
-        }
-        log(&format!("the ref watcher ended; starting it again in {} s", self.pause.as_secs()));
-        self.due = Some(Instant::now() + self.pause);
-        self.pause = (self.pause * 2).min(Self::LONGEST_PAUSE);
-    }
-
-    fn start_if_due(&mut self) {
-        if self.due.is_none_or(|due| due > Instant::now()) {
-            return;
-        }
-        self.due = None;
-        self.started = Instant::now();
-        match self.command().spawn() {
-            Ok(child) => self.running = i32::try_from(child.id()).ok().map(Pid::from_raw),
-            Err(e) => {
-                log(&format!("cannot start the ref watcher: {e}"));
-                self.postpone();
-            }
-        }
-    }
-
-    fn command(&self) -> Command {
+/// The ref watcher, which tells the host about commits.
+fn watcher(user: &Account) -> Unit {
+    let user = user.clone();
+    let command = move || {
         let mut command = Command::new(paths::CTL);
-        command.arg("watch").current_dir("/").stdin(Stdio::null()).env_clear();
-        command.env("HOME", &self.user.home).env("USER", BOX_USER).env("PATH", "/usr/bin:/bin");
-        command.uid(self.user.uid).gid(self.user.gid).process_group(0);
+        command.arg("watch").env_clear();
+        command.env("HOME", &user.home).env("USER", BOX_USER).env("PATH", "/usr/bin:/bin");
+        command.uid(user.uid).gid(user.gid);
         command
+    };
+    Unit {
+        name: "the ref watcher",
+        command: Box::new(command),
+        logged: false,
+        ready: None,
+        stop: Duration::from_secs(1),
     }
 }
 
-/// Asks every process to end, waits, and insists.
-fn stop(signals: &mut Signals) {
-    let end = Instant::now() + STOP_LIMIT;
-    let _ = kill(EVERYONE, Signal::SIGTERM);
-    hang_up_terminals();
-    // A stopped process cannot end before it runs again.
-    let _ = kill(EVERYONE, Signal::SIGCONT);
-    loop {
-        reap();
-        if kill(EVERYONE, None) == Err(Errno::ESRCH) {
-            return;
+/// The real world of a supervisor.
+struct ThisBox;
+
+impl Runs for ThisBox {
+    fn spawn(&mut self, unit: &Unit) -> io::Result<Pid> {
+        let mut command = (unit.command)();
+        command.current_dir("/").stdin(Stdio::null()).process_group(0);
+        if unit.logged {
+            let log = daemon_log::start(Path::new(paths::LOGS), unit.name)?;
+            command.stdout(log.try_clone()?).stderr(log);
         }
-        if Instant::now() >= end {
-            log("some processes did not end in time and are killed");
-            let _ = kill(EVERYONE, Signal::SIGKILL);
-            return;
+        let child = command.spawn()?;
+        i32::try_from(child.id()).map(Pid::from_raw).map_err(io::Error::other)
+    }
+
+    fn is_ready(&mut self, probe: &Probe) -> bool {
+        match probe {
+            Probe::Socket(path) => UnixStream::connect(path).is_ok(),
+            Probe::Answers(path) => answers(path).unwrap_or(false),
         }
-        signals.wait(Some(Instant::now() + STOP_STEP));
+    }
+
+    fn say(&mut self, line: &str) {
+        log(line);
     }
 }
 
-/// An interactive shell ignores SIGTERM and ends when its terminal goes, so that is what it is
-/// told. Nobody else gets this signal: a server may take it for something different.
-fn hang_up_terminals() {
-    let Ok(entries) = fs::read_dir("/proc") else { return };
-    for entry in entries.flatten() {
-        let pid = entry.file_name().to_str().and_then(|n| n.parse::<i32>().ok());
-        let Some(pid) = pid.filter(|p| *p > 1) else { continue };
-        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        if leads_terminal(pid, &stat) {
-            let _ = kill(Pid::from_raw(pid), Signal::SIGHUP);
-        }
-    }
-}
-
-/// Whether `/proc/<pid>/stat` is that of a session leader with a terminal. The name in brackets
-/// may hold anything, so fields are counted after its end.
-fn leads_terminal(pid: i32, stat: &str) -> bool {
-    let Some((_, rest)) = stat.rsplit_once(')') else { return false };
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    // state, parent, group, session, terminal
-    let [_, _, _, session, terminal, ..] = fields.as_slice() else { return false };
-    session.parse() == Ok(pid) && *terminal != "0"
+/// Whether a server on a socket answers at once. It may accept long before it does.
+fn answers(path: &Path) -> io::Result<bool> {
+    let mut stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(ANSWER))?;
+    stream.write_all(b"GET /_ping HTTP/1.0\r\n\r\n")?;
+    let mut begin = [0; 5];
+    stream.read_exact(&mut begin)?;
+    Ok(&begin == b"HTTP/")
 }
 
 #[cfg(test)]
@@ -250,33 +197,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_session_leaders_with_a_terminal_are_hung_up() {
-        assert!(leads_terminal(7, "7 (bash) S 1 7 7 34816 7 4194304"));
-        assert!(leads_terminal(7, "7 (a) b) S 1 7 7 34816 7 4194304"));
-        assert!(!leads_terminal(8, "8 (vim) S 7 8 7 34816 8 4194304"));
-        assert!(!leads_terminal(7, "7 (node) S 1 7 7 0 -1 4194304"));
-        assert!(!leads_terminal(7, ""));
-    }
-
-    #[test]
     fn it_refuses_to_be_anything_but_pid_1() {
         assert_eq!(run().unwrap_err().exit_code(), 64);
     }
 
     #[test]
-    fn a_dying_watcher_is_started_ever_more_slowly() {
-        let user = Account { uid: 1, gid: 1, home: "/".into() };
-        let mut watcher = Watcher::new(user);
-        assert!(watcher.due.is_none());
-        watcher.release();
-        assert!(watcher.due.is_some_and(|due| due <= Instant::now()));
-        for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
-            assert_eq!(watcher.pause.as_secs(), seconds);
-            watcher.running = Some(Pid::from_raw(5));
-            watcher.saw_end_of(Pid::from_raw(4));
-            assert!(watcher.running.is_some());
-            watcher.saw_end_of(Pid::from_raw(5));
-            assert!(watcher.running.is_none());
-        }
+    fn a_server_is_ready_once_it_answers() {
+        use std::os::unix::net::UnixListener;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sock");
+        assert!(!answers(&path).unwrap_or(false));
+        let listener = UnixListener::bind(&path).unwrap();
+        assert!(!answers(&path).unwrap_or(false), "it listens and says nothing");
+        let server = std::thread::spawn(move || {
+            for stream in listener.incoming().flatten().take(2) {
+                let _ = (&stream).write_all(b"HTTP/1.0 200 OK\r\n\r\n");
+            }
+        });
+        assert!(answers(&path).unwrap());
+        server.join().unwrap();
     }
 }

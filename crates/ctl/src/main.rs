@@ -16,6 +16,9 @@ mod checkpoint;
 mod client;
 mod clone_in;
 mod cp;
+mod daemon_log;
+mod daemons;
+mod dockerd;
 mod error;
 mod event;
 mod git;
@@ -36,6 +39,8 @@ mod seed;
 mod session;
 mod shim;
 mod signals;
+mod stop;
+mod supervise;
 mod unbundle;
 mod unpack;
 mod unpack_into;
@@ -79,6 +84,7 @@ fn run(args: &[OsString]) -> Result<i32> {
         "init" => init::run(),
         "begin" => begin::run(),
         "go" => go::run(),
+        "daemon" => daemons::run(rest),
         "bridge" => bridge::run(),
         "seed" => seed::run(),
         "bundle" => bundle::run(rest),

@@ -13,6 +13,10 @@ use protocol::text::visible;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+/// What says that a project runs containers.
+const COMPOSE: [&str; 4] =
+    ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
+
 /// Create a box for a project
 ///
 /// The box gets a copy of the folder as it is now, changes included, and its own branch. Nothing
@@ -79,19 +83,39 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
 
 /// Makes a box and shows how it comes along.
 pub fn make(ctx: &Context, options: Options) -> Result<BoxView, CommandError> {
-    let request = Request::CreateBox(CreateBox {
+    let create = CreateBox {
         name: options.name.as_deref().map(checked_name).transpose()?,
         workspace: workspace(options.path.as_deref())?,
         image: options.image,
         snapshot: options.snapshot,
         vnc: options.no_vnc.then_some(false),
         docker: (options.docker || options.no_docker).then_some(options.docker),
-    });
+    };
+    let compose = undecided_compose(ctx, &create);
+    let request = Request::CreateBox(create);
     let interrupt = Interrupt::install()?;
     let client = ctx.client()?;
-    let steps = Steps::new(&ctx.ui);
-    let made = interrupt.call(&client, &request, |incoming| show_step(&steps, incoming));
-    made.map_err(explain)
+    let made = {
+        let steps = Steps::new(&ctx.ui);
+        interrupt.call(&client, &request, |incoming| show_step(&steps, incoming))
+    };
+    let view = made.map_err(explain)?;
+    if let Some(file) = compose {
+        ctx.ui.hint(&format!(
+            "the project has a {file}, but the box has no container engine: a repository cannot \
+             give a box one. You can, with --docker or box.docker: on (off ends this hint)."
+        ));
+    }
+    Ok(view)
+}
+
+/// A compose file in the project of somebody who has not said yet whether boxes get an engine.
+fn undecided_compose(ctx: &Context, create: &CreateBox) -> Option<&'static str> {
+    let settings = settings::Settings::load(&ctx.home).ok()?;
+    if create.docker.is_some() || settings.boxes.docker != settings::InnerDocker::Auto {
+        return None;
+    }
+    COMPOSE.into_iter().find(|file| Path::new(&create.workspace).join(file).is_file())
 }
 
 /// Checked before anything is started, so that a typing error costs nothing.
