@@ -21,7 +21,7 @@ pub fn greet(port: u16, password: &str) -> Result<(u16, u16), String> {
     }
     screen.write(&[2])?;
     let challenge = screen.read(16)?;
-    screen.write(&des(&reversed(password), &challenge, &[]))?;
+    screen.write(&des(reversed(password), &challenge, &[]))?;
     if screen.read(4)? != [0; 4] {
         return Err("refused".to_owned());
     }
@@ -35,7 +35,7 @@ pub fn greet(port: u16, password: &str) -> Result<(u16, u16), String> {
 pub fn unscrambled(file: &[u8]) -> String {
     // Part of the format: it hides the password from a glance, not from anybody who wants it.
     let key = [0xe8, 0x4a, 0xd6, 0x60, 0xc4, 0x72, 0x1a, 0xe0];
-    String::from_utf8(des(&key, file, &["-d"])).unwrap().trim_end_matches('\0').to_owned()
+    String::from_utf8(des(key, file, &["-d"])).unwrap().trim_end_matches('\0').to_owned()
 }
 
 /// The protocol counts the bits of its keys from the other end.
@@ -47,7 +47,7 @@ fn reversed(password: &str) -> [u8; 8] {
     key
 }
 
-fn des(key: &[u8; 8], data: &[u8], more: &[&str]) -> Vec<u8> {
+fn des(key: [u8; 8], data: &[u8], more: &[&str]) -> Vec<u8> {
     let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     let mut command = Command::new("openssl");
     command.args(["enc", "-des-ecb", "-nopad", "-provider", "legacy", "-provider", "default"]);

@@ -57,7 +57,7 @@ pub fn bring(wanted: &Daemons) -> Result<()> {
         secret(paths::SCREEN_PASSWORD, &scrambled(password)?, 0o400, Some(&user))?;
     }
     if let Some(keys) = wanted.ssh.as_ref().filter(|_| has(SSHD)) {
-        secret(paths::SSH_AUTHORIZED, &format!("{}\n", keys.authorized_key), 0o644, None)?;
+        secret(paths::SSH_AUTHORIZED, format!("{}\n", keys.authorized_key), 0o644, None)?;
         secret(paths::SSH_HOST_KEY, &keys.host_key, 0o600, None)?;
     }
     Ok(())
