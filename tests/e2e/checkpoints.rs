@@ -304,3 +304,31 @@ fn a_box_says_that_it_is_frozen_for_a_checkpoint() {
     let table = world.ok(&["checkpoint", "ls"]);
     assert!(table.contains("SIZE") && table.contains("400."), "{table}");
 }
+
+#[test]
+fn a_host_killed_while_it_captures_leaves_the_box_whole_and_no_image() {
+    let mut world = World::headless();
+    let id = world.create("fix")["id"].as_str().unwrap().to_owned();
+    world.box_ok("fix", "echo KEY=1 > .env && head -c 400000000 /dev/urandom > ~/large");
+    let making = Running::start(world.agentbox_command(&["checkpoint", "create", "--merged"]));
+    eventually(SOON, "a frozen box", || {
+        let view = world.json(&["list"])["boxes"][0].clone();
+        (view["busy"] == "checkpoint" && view["state"] == "paused").then_some(())
+    });
+    world.kill_host();
+    making.kill();
+    world.start_serve();
+    eventually(SOON * 2, "the box as it was", || {
+        let seen = world.in_box("fix", "cat .env && ls /run/agentbox | grep -c held");
+        (text(&seen.stdout) == "KEY=1\n0\n").then_some(())
+    });
+    eventually(SOON * 2, "no image of it", || {
+        let left = engine(async |docker| {
+            let options = query::ListImagesOptionsBuilder::default().all(true).build();
+            let all = docker.list_images(Some(options)).await.unwrap();
+            all.into_iter().filter(|i| i.labels.get("agentbox.box") == Some(&id)).count()
+        });
+        (left == 0).then_some(())
+    });
+    assert_eq!(names(&world), [""; 0]);
+}
