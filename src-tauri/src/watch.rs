@@ -84,7 +84,8 @@ mod tests {
     fn each_transition_is_told_once() {
         let with = |state: Option<AgentState>| {
             let mut view = a_box(1, "fix-login", "shop", BoxState::Running);
-            let agent = |state| AgentView { agent: Agent::Claude, state, since: 0, has_login: false };
+            let agent =
+                |state| AgentView { agent: Agent::Claude, state, since: 0, has_login: false };
             view.agents = state.map(agent).into_iter().collect();
             view
         };

@@ -292,6 +292,8 @@ fn a_box_says_that_it_is_frozen_for_a_checkpoint() {
     eventually(SOON, "a busy box", || {
         (world.json(&["list"])["boxes"][0]["busy"] == "checkpoint").then_some(())
     });
+    // Whoever comes meanwhile waits, and does not wake it.
+    assert_eq!(world.box_ok("fix", "echo here"), "here");
     assert_eq!(making.end().code, Some(0));
     eventually(SOON, "a box that goes on", || {
         let view = world.json(&["list"])["boxes"][0].clone();
@@ -317,18 +319,20 @@ fn a_host_killed_while_it_captures_leaves_the_box_whole_and_no_image() {
     });
     world.kill_host();
     making.kill();
+    let images = || {
+        engine(async |docker| {
+            let options = query::ListImagesOptionsBuilder::default().all(true).build();
+            let all = docker.list_images(Some(options)).await.unwrap();
+            all.into_iter().filter(|i| i.labels.get("agentbox.box") == Some(&id)).count()
+        })
+    };
+    // The engine goes on with it, although nobody waits.
+    eventually(SOON * 2, "the engine's image", || (images() == 1).then_some(()));
     world.start_serve();
     eventually(SOON * 2, "the box as it was", || {
         let seen = world.in_box("fix", "cat .env && ls /run/agentbox | grep -c held");
         (text(&seen.stdout) == "KEY=1\n0\n").then_some(())
     });
-    eventually(SOON * 2, "no image of it", || {
-        let left = engine(async |docker| {
-            let options = query::ListImagesOptionsBuilder::default().all(true).build();
-            let all = docker.list_images(Some(options)).await.unwrap();
-            all.into_iter().filter(|i| i.labels.get("agentbox.box") == Some(&id)).count()
-        });
-        (left == 0).then_some(())
-    });
+    eventually(SOON * 2, "no image of it", || (images() == 0).then_some(()));
     assert_eq!(names(&world), [""; 0]);
 }

@@ -445,6 +445,10 @@ impl Api {
 impl Core {
     /// Starts a box with a fresh token.
     pub(crate) async fn start_box(self: &Arc<Self>, id: &BoxId) -> Reply<()> {
+        // Waking a box while it is captured would change it under the engine's hands.
+        if self.is_busy(id) {
+            return Ok(());
+        }
         let (boxes, record) = self.reach(id).await?;
         if let Some(repo) = &record.repo
             && !repo.common_dir.exists()

@@ -76,6 +76,11 @@ impl Core {
         Ok(Checkpoints { all, next })
     }
 
+    /// It is held still, and goes on by itself.
+    pub(crate) fn is_busy(&self, id: &BoxId) -> bool {
+        self.state().boxes.get(id).is_some_and(|known| known.busy.is_some())
+    }
+
     async fn capture_for_person(
         self: &Arc<Self>,
         id: &BoxId,
