@@ -528,5 +528,10 @@ fn remove_boxes(project: &Path) {
         for network in docker.list_networks(Some(all)).await.unwrap_or_default() {
             let _ = docker.remove_network(&network.id.unwrap_or_default()).await;
         }
+        let all = query::ListVolumesOptionsBuilder::default().filters(&filters).build();
+        let volumes = docker.list_volumes(Some(all)).await.ok().and_then(|list| list.volumes);
+        for volume in volumes.unwrap_or_default() {
+            let _ = docker.remove_volume(&volume.name, None::<query::RemoveVolumeOptions>).await;
+        }
     });
 }
