@@ -82,6 +82,8 @@ pub mod samples {
             busy: None,
             agents: Vec::new(),
             logins: Vec::new(),
+            web: None,
+            screen: None,
         }
     }
 

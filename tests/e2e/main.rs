@@ -30,4 +30,5 @@ mod services;
 mod sessions;
 mod transfers;
 mod two_boxes;
+mod urls;
 mod world;

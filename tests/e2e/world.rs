@@ -422,8 +422,11 @@ impl Drop for World {
     }
 }
 
-/// Boxes of tests are of the smallest stage, unless the settings name another.
+/// Boxes of tests are of the smallest stage, unless the settings name another. They have no names in
+/// a browser either: another host on this computer may have the usual port.
 fn with_stage(yaml: &str) -> String {
+    let proxy = if yaml.contains("proxy:") { "" } else { "proxy: {port: 0}\n" };
+    let yaml = &format!("{yaml}{proxy}");
     if yaml.contains("stage:") {
         yaml.to_owned()
     } else if yaml.contains("box: {") {

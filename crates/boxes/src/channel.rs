@@ -4,16 +4,16 @@
 //! runs `agentbox-ctl bridge` in the box; [`Boxes::bridge`] gives that program's input and output as
 //! one stream of bytes. What travels on it is not known here.
 
-use crate::engine::{ReadHalf, WriteHalf};
+use crate::engine::{QUICK, ReadHalf, WriteHalf, limited};
 use crate::exec::ExecSpec;
 use crate::{Boxes, Error, Record};
 use bytes::{Buf, Bytes};
-use protocol::ctl::paths;
+use protocol::ctl::{FORWARD_READY, paths};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 /// How much of what the bridge complains about is written down.
 const STDERR: usize = 4 * 1024;
@@ -48,13 +48,38 @@ impl Boxes {
             cwd: Some("/".to_owned()),
             ..ExecSpec::default()
         };
-        let exec = self.exec_in(&record.container, spec).await?;
+        self.carried(record, spec).await
+    }
+
+    /// A connection to a port on the box's loopback; an error when nobody listens there. Dropping it
+    /// ends the connection.
+    pub async fn forward(&self, record: &Record, port: u16) -> Result<Bridge, Error> {
+        let spec = ExecSpec {
+            argv: vec![paths::CTL.to_owned(), "forward".to_owned(), port.to_string()],
+            cwd: Some("/".to_owned()),
+            ..ExecSpec::default()
+        };
+        let what = format!("reach port {port} of the box");
+        let connected = async {
+            let mut stream = self.carried(record, spec).await?;
+            let first = stream.read_u8().await;
+            if first.is_ok_and(|byte| byte == FORWARD_READY) {
+                Ok(stream)
+            } else {
+                Err(Error::NotListening(port))
+            }
+        };
+        limited(&what, QUICK, connected).await?
+    }
+
+    async fn carried(&self, record: &Record, spec: ExecSpec) -> Result<Bridge, Error> {
+        let exec = Box::pin(self.exec_in(&record.container, spec)).await?;
         let complaints = Complaints { of: record.name.to_string(), left: STDERR };
         Ok(Bridge { input: exec.input, output: exec.output.0, rest: Bytes::new(), complaints })
     }
 }
 
-/// A bridge's standard input and output.
+/// The standard input and output of a bridge, or of a forwarded port.
 pub struct Bridge {
     input: WriteHalf,
     output: ReadHalf,
@@ -112,7 +137,7 @@ impl Complaints {
         let kept = &bytes[..bytes.len().min(self.left)];
         self.left -= kept.len();
         for line in String::from_utf8_lossy(kept).lines().filter(|line| !line.is_empty()) {
-            tracing::debug!("the bridge in {}: {}", self.of, protocol::text::visible(line));
+            tracing::debug!("agentbox-ctl in {}: {}", self.of, protocol::text::visible(line));
         }
     }
 }

@@ -59,6 +59,8 @@ pub enum Error {
     NoContainer,
     #[error("the box is not running")]
     NotRunning,
+    #[error("nothing listens on port {0} in the box")]
+    NotListening(u16),
     #[error("`agentbox-ctl {command}` in the box ended with {exit}: {stderr}")]
     InBox { command: String, exit: i64, stderr: String },
     #[error("the box sent something that is no answer to `agentbox-ctl {command}`: {why}")]

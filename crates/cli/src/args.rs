@@ -2,9 +2,9 @@
 //! file below `commands`.
 
 use crate::commands::{
-    agent, approvals, approve, attach, audit, checkpoints, completions, cp, create, demo, deny,
-    destroy, doctor, download, events, git, grants, integrations, list, mute, prepare, quiet, quit,
-    secrets, serve, shell, start, status, stop,
+    agent, approvals, approve, attach, audit, checkpoints, code, completions, cp, create, demo,
+    deny, destroy, doctor, download, events, git, grants, integrations, list, mute, prepare, quiet,
+    quit, screen, secrets, serve, shell, ssh_config, start, status, stop, url,
 };
 use crate::context::Context;
 use crate::error::Outcome;
@@ -58,6 +58,10 @@ pub enum Command {
     Download(download::Args),
     #[command(name = "checkpoint")]
     Checkpoints(checkpoints::Args),
+    Url(url::Args),
+    Screen(screen::Args),
+    Code(code::Args),
+    SshConfig(ssh_config::Args),
     Git(git::Args),
     Approvals(approvals::Args),
     Approve(approve::Args),
@@ -94,6 +98,10 @@ impl Command {
             Command::Cp(args) => cp::run(ctx, args),
             Command::Download(args) => download::run(ctx, args),
             Command::Checkpoints(args) => checkpoints::run(ctx, args),
+            Command::Url(args) => url::run(ctx, args),
+            Command::Screen(args) => screen::run(ctx, args),
+            Command::Code(args) => code::run(ctx, args),
+            Command::SshConfig(args) => ssh_config::run(ctx, args),
             Command::Git(args) => git::run(ctx, args),
             Command::Approvals(args) => approvals::run(ctx, args),
             Command::Approve(args) => approve::run(ctx, args),

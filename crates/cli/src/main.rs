@@ -19,6 +19,7 @@ mod exec;
 mod interrupt;
 mod json;
 mod launch;
+mod opener;
 mod progress;
 mod question;
 #[cfg(test)]

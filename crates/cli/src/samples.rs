@@ -59,6 +59,9 @@ fn one_box(
         busy: None,
         agents: Vec::new(),
         logins: Vec::new(),
+        web: (state != BoxState::Missing).then(|| format!("http://{name}.localhost:1355")),
+        screen: (state != BoxState::Missing)
+            .then(|| format!("http://{name}.vnc.localhost:1355/vnc.html")),
     }
 }
 

@@ -20,8 +20,8 @@ Commands for people and agents:
   --version                     print the version
 
 Commands the host runs:
-  init, begin, go, daemon, bridge, seed, bundle, unbundle, clone-in, merge,
-  pack, unpack-into, hold, watch
+  init, begin, go, daemon, bridge, forward, seed, bundle, unbundle, clone-in,
+  merge, pack, unpack-into, hold, watch
 
 In a box, plain 'git push', 'git fetch' and 'git pull' do the same as 'agentbox-ctl git', and 'gh',
 'ntn', 'notion', 'linear', 'trello' and 'clickup' are commands of their own.
@@ -152,6 +152,15 @@ releases PID 1.
 agentbox-ctl daemon dockerd|xvnc|sshd
 
 Run by PID 1: makes the way free for one of the box's daemons and becomes it.
+",
+    ),
+    (
+        "forward",
+        "\
+agentbox-ctl forward <port>
+
+Run by the host. Connects to a port on this box's loopback and carries that connection on standard
+input and output.
 ",
     ),
     (

@@ -21,6 +21,7 @@ mod daemons;
 mod dockerd;
 mod error;
 mod event;
+mod forward;
 mod git;
 mod git_config;
 mod go;
@@ -86,6 +87,7 @@ fn run(args: &[OsString]) -> Result<i32> {
         "go" => go::run(),
         "daemon" => daemons::run(rest),
         "bridge" => bridge::run(),
+        "forward" => forward::run(rest),
         "seed" => seed::run(),
         "bundle" => bundle::run(rest),
         "unbundle" => unbundle::run(),

@@ -182,6 +182,9 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::SetDefaultCheckpoint { id, cwd } => {
                 value(&api.set_default_checkpoint(id, cwd).await?)
             }
+            Request::Link { target, to, loopback } => value(&api.link(target, to, loopback).await?),
+            Request::EditorLink { target } => value(&api.editor_link(target).await?),
+            Request::SshConfig => value(&api.ssh_config()?),
             Request::HandOver
             | Request::Stop
             | Request::Subscribe

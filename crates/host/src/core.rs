@@ -6,10 +6,12 @@ use crate::port::LANDINGS;
 use crate::quiet::Quiet;
 use crate::resolve::Candidate;
 use crate::store::{Store, StoreError, StoredBox, now};
+use crate::urls::Names;
 use approvals::Broker;
 use boxes::{Boxes, Record};
 use protocol::boxes::{BoxState, BoxView, Endpoints};
 use protocol::control::{ControlError, EngineStatus, ErrorCode, HostEvent, HostStatus, Notice};
+use protocol::links::LinkTo;
 use protocol::sessions::{Agent, AgentState, AgentView};
 use protocol::{BoxId, BoxName, Millis};
 use relay::{Bucket, Relay, Token};
@@ -49,6 +51,8 @@ pub struct Core {
     pub checkpointing: tokio::sync::Mutex<()>,
     /// Somebody has just reached the engine.
     pub connected: tokio::sync::Notify,
+    /// The addresses of boxes.
+    pub web: crate::urls::Web,
 }
 
 /// Somebody who could answer a question.
@@ -178,6 +182,7 @@ impl Core {
             connecting: tokio::sync::Mutex::default(),
             checkpointing: tokio::sync::Mutex::default(),
             connected: tokio::sync::Notify::new(),
+            web: crate::urls::Web::default(),
         }
     }
 
@@ -215,17 +220,18 @@ impl Core {
 
     /// All boxes, by project and index.
     pub fn views(&self) -> Vec<BoxView> {
-        let asking = self.asking();
+        let (asking, names) = (self.asking(), self.names());
         let state = self.state();
-        let mut views: Vec<BoxView> = state.boxes.values().map(|k| view_of(k, &asking)).collect();
+        let view = |known| view_of(known, &asking, &names);
+        let mut views: Vec<BoxView> = state.boxes.values().map(view).collect();
         drop(state);
         views.sort_by(|a, b| (&a.project_root, a.index).cmp(&(&b.project_root, b.index)));
         views
     }
 
     pub fn view(&self, id: &BoxId) -> Option<BoxView> {
-        let asking = self.asking();
-        self.state().boxes.get(id).map(|k| view_of(k, &asking))
+        let (asking, names) = (self.asking(), self.names());
+        self.state().boxes.get(id).map(|k| view_of(k, &asking, &names))
     }
 
     /// The boxes that have open questions, once per question. Taken before the state's lock: the
@@ -327,7 +333,7 @@ impl Core {
     }
 }
 
-fn view_of(known: &Known, asking: &[BoxId]) -> BoxView {
+fn view_of(known: &Known, asking: &[BoxId], names: &Names) -> BoxView {
     let record = &known.record;
     let questions = asking.iter().filter(|id| **id == record.id).count();
     BoxView {
@@ -348,6 +354,8 @@ fn view_of(known: &Known, asking: &[BoxId]) -> BoxView {
         busy: known.busy.map(str::to_owned),
         agents: known.agents.iter().map(|(agent, at)| agent_view(record, *agent, *at)).collect(),
         logins: record.logins.iter().copied().collect(),
+        web: names.shown(known, LinkTo::Web),
+        screen: names.shown(known, LinkTo::Screen),
     }
 }
 

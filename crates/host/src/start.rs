@@ -93,6 +93,7 @@ impl Host {
             core.tasks.clone(),
         ));
         core.tasks.spawn(core.clone().follow_engine());
+        core.clone().open_ways().await;
         let writing = core.events_log.clone().write(core.store.clone(), core.stop.clone());
         core.tasks.spawn(writing);
         Ok(Self { api, core, _lock: lock })

@@ -21,7 +21,7 @@ pub use credentials::Credential;
 
 use protocol::Millis;
 use relay::Entry;
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -158,6 +158,18 @@ impl Store {
         self.run(move |conn| {
             conn.execute("INSERT OR IGNORE INTO meta VALUES ('install', ?1)", [fresh])?;
             Ok(conn.query_row("SELECT value FROM meta WHERE key = 'install'", [], |r| r.get(0))?)
+        })
+        .await
+    }
+
+    /// Where the proxy listens now; where it listened before, or 0.
+    pub async fn replace_proxy_port(&self, port: u16) -> Result<u16> {
+        self.run(move |conn| {
+            let get = "SELECT value FROM meta WHERE key = 'proxy-port'";
+            let before: Option<String> = conn.query_row(get, [], |r| r.get(0)).optional()?;
+            let set = "INSERT OR REPLACE INTO meta VALUES ('proxy-port', ?1)";
+            conn.execute(set, [port.to_string()])?;
+            Ok(before.and_then(|text| text.parse().ok()).unwrap_or(0))
         })
         .await
     }

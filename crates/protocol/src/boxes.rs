@@ -37,6 +37,12 @@ pub struct BoxView {
     pub agents: Vec<AgentView>,
     /// Agents whose own login the box holds, or held since it was made.
     pub logins: Vec<Agent>,
+    /// The address of its web app; none when it has none, as without a container.
+    #[serde(default)]
+    pub web: Option<String>,
+    /// The address of its screen, without the password; none when it has none.
+    #[serde(default)]
+    pub screen: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

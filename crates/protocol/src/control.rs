@@ -3,6 +3,8 @@
 use crate::boxes::{BoxView, Progress};
 use crate::events::BoxEvent;
 use crate::integrations::{Layer, SecretText};
+#[allow(unused_imports, reason = "named beside the requests they answer")]
+use crate::links::{EditorLink, Link, LinkTo, SshConfig};
 use crate::question::{Outcome, Question, Surface, Verdict};
 use crate::sessions::{Agent, StartSession};
 use crate::{BoxId, GrantId, Millis, QuestionId, SecretId};
@@ -130,6 +132,13 @@ pub enum Request {
     /// What new boxes of a project start from; none is its built image again, for the folder's
     /// project. → `()`
     SetDefaultCheckpoint { id: Option<String>, cwd: Option<String> },
+    // ---- addresses
+    /// Brings a box up and says where it is reached. → [`Link`]
+    Link { target: Target, to: LinkTo, loopback: bool },
+    /// The same for an editor. → [`EditorLink`]
+    EditorLink { target: Target },
+    /// → [`SshConfig`]
+    SshConfig,
 }
 
 /// Which box is meant.

@@ -58,6 +58,9 @@ pub const BOX_USER: &str = "vscode";
 pub const ENV_UID: &str = "AGENTBOX_UID";
 pub const ENV_GID: &str = "AGENTBOX_GID";
 
+/// The first byte `agentbox-ctl forward` prints: it is connected, and what follows is the program's.
+pub const FORWARD_READY: u8 = b'+';
+
 /// Standard input of `agentbox-ctl go` (run as root at every start), and the first line of that of
 /// `agentbox-ctl begin` (run as root once).
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -16,10 +16,12 @@ pub mod exit;
 pub mod frame;
 pub mod ids;
 pub mod integrations;
+pub mod links;
 pub mod question;
 pub mod rpc;
 pub mod sessions;
 pub mod text;
+pub mod web;
 
 pub use ids::{BoxId, BoxName, GrantId, QuestionId, SecretId};
 

@@ -16,8 +16,9 @@ use std::path::PathBuf;
 
 pub use layers::decided_by;
 pub use model::{
-    AgentSettings, ApprovalMode, Approvals, Boxes, Channel, Checkpoint, Engine, Gh, InnerDocker,
-    Integration, QuietHours, Relay, Secrets, SecretsBackend, Settings, Stage, WhenNobody,
+    AgentSettings, ApprovalMode, Approvals, Boxes, Channel, Checkpoint, Engine, EngineKind, Gh,
+    InnerDocker, Integration, Proxy, QuietHours, Relay, Secrets, SecretsBackend, Settings, Stage,
+    WhenNobody,
 };
 pub use repository::ignored_policy_keys;
 

@@ -30,6 +30,8 @@ pub struct Settings {
     #[serde(deserialize_with = "or_default")]
     pub checkpoint: Checkpoint,
     #[serde(deserialize_with = "or_default")]
+    pub proxy: Proxy,
+    #[serde(deserialize_with = "or_default")]
     pub claude: AgentSettings,
     #[serde(deserialize_with = "or_default")]
     pub codex: AgentSettings,
@@ -102,6 +104,36 @@ pub struct Engine {
     pub host: Option<String>,
     #[serde(deserialize_with = "or_default")]
     pub channel: Channel,
+    /// What the engine is taken for, whatever it says of itself.
+    pub kind: Option<EngineKind>,
+}
+
+/// Engines whose boxes have names of their own, and the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum EngineKind {
+    Docker,
+    DockerDesktop,
+    #[serde(rename = "orbstack")]
+    OrbStack,
+    Colima,
+    Podman,
+}
+
+/// The names by which boxes' web apps and screens are reached.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "keys below it")]
+pub struct Proxy {
+    /// On this computer's loopback; 0 switches the names off.
+    pub port: u16,
+    /// Whether Portless gets routes to boxes when its proxy runs.
+    pub portless: bool,
+}
+
+impl Default for Proxy {
+    fn default() -> Self {
+        Self { port: 1355, portless: true }
+    }
 }
 
 /// How often one box may knock.
@@ -423,12 +455,14 @@ mod tests {
         assert_eq!(s.approvals.when_nobody_watches, WhenNobody::Auto);
         assert_eq!(s.secrets.backend, SecretsBackend::Keychain);
         assert!(!s.gh.checkout);
+        assert_eq!(s.proxy, Proxy { port: 1355, portless: true });
     }
 
     #[test]
     fn keys_reach_their_fields() {
         let s = parse(
-            "engine: {host: 'unix:///x.sock', channel: exec}
+            "engine: {host: 'unix:///x.sock', channel: exec, kind: orbstack}
+proxy: {port: 0, portless: false}
 box: {extraCas: [/etc], image: mine, cpMaxBytes: 5, stage: desktop, vnc: false, docker: on}
 approvals: {timeoutSeconds: 60, mode: safe, quiet: 22:00-07:00, promptCommand: [dmenu, -i], whenNobodyWatches: deny}
 secrets: {backend: file}
@@ -437,7 +471,8 @@ gh: {checkout: true}",
         )
         .unwrap();
         assert_eq!(s.engine.host.as_deref(), Some("unix:///x.sock"));
-        assert_eq!(s.engine.channel, Channel::Exec);
+        assert_eq!((s.engine.channel, s.engine.kind), (Channel::Exec, Some(EngineKind::OrbStack)));
+        assert_eq!(s.proxy, Proxy { port: 0, portless: false });
         assert_eq!(s.boxes.extra_cas, Some(vec!["/etc".into()]));
         assert_eq!((s.boxes.image.as_deref(), s.boxes.cp_max_bytes), (Some("mine"), 5));
         assert_eq!((s.boxes.stage, s.boxes.vnc), (Stage::Desktop, false));

@@ -15,7 +15,8 @@ const MOST: usize = 20;
 const LONGEST: usize = 80;
 
 /// Everything below these.
-const SECTIONS: &[&str] = &["integrations", "approvals", "relay", "secrets", "engine", "gh"];
+const SECTIONS: &[&str] =
+    &["integrations", "approvals", "relay", "secrets", "engine", "gh", "proxy"];
 /// And these, which end with anything.
 const BEGINNINGS: &[&str] = &["box.autoApprove", "git.pushMode"];
 

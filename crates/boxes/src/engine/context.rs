@@ -6,17 +6,29 @@ use super::Environment;
 use crate::project::hex;
 use sha2::{Digest, Sha256};
 
-/// The address of the current context; none for the default one, which has no file.
-pub(super) fn current(environment: &Environment) -> Option<String> {
-    let folder =
-        environment.docker_config.clone().unwrap_or_else(|| environment.home.join(".docker"));
-    let name = match &environment.docker_context {
-        Some(name) => name.clone(),
-        None => string_at(&read(&folder.join("config.json"))?, &["currentContext"])?,
-    };
-    if name.is_empty() || name == "default" {
+/// The name of the context other programs on this computer use; none when an address is used instead.
+pub fn context_name(environment: &Environment) -> Option<String> {
+    if environment.docker_host.is_some() {
         return None;
     }
+    Some(named(environment).unwrap_or_else(|| "default".to_owned()))
+}
+
+fn folder(environment: &Environment) -> std::path::PathBuf {
+    environment.docker_config.clone().unwrap_or_else(|| environment.home.join(".docker"))
+}
+
+fn named(environment: &Environment) -> Option<String> {
+    let name = match &environment.docker_context {
+        Some(name) => name.clone(),
+        None => string_at(&read(&folder(environment).join("config.json"))?, &["currentContext"])?,
+    };
+    Some(name).filter(|name| !name.is_empty() && name != "default")
+}
+
+/// The address of the current context; none for the default one, which has no file.
+pub(super) fn current(environment: &Environment) -> Option<String> {
+    let (folder, name) = (folder(environment), named(environment)?);
     let id = hex(&Sha256::digest(name.as_bytes()));
     let meta = read(&folder.join("contexts/meta").join(id).join("meta.json"))?;
     string_at(&meta, &["Endpoints", "docker", "Host"])
@@ -53,7 +65,10 @@ mod tests {
         let mut environment = Environment::at(home.path());
         assert_eq!(current(&environment), None);
 
+        assert_eq!(context_name(&environment).as_deref(), Some("default"));
+
         std::fs::write(&config, r#"{"currentContext":"colima"}"#).unwrap();
+        assert_eq!(context_name(&environment).as_deref(), Some("colima"));
         assert_eq!(current(&environment).as_deref(), Some("unix:///c.sock"));
 
         environment.docker_context = Some("other".to_owned());

@@ -9,6 +9,7 @@ mod discover;
 mod hijack;
 
 pub use address::Address;
+pub use context::context_name;
 pub use discover::{Attempt, Environment, Failure, Found};
 
 pub(crate) use discover::hint;

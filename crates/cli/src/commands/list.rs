@@ -102,10 +102,20 @@ fn render(look: Look, boxes: &[BoxView]) -> String {
                 view.branch.as_deref().map_or_else(|| "-".to_owned(), visible),
                 if view.questions == 0 { "-".to_owned() } else { view.questions.to_string() },
                 visible(&view.project),
+                view.web.as_deref().map_or_else(|| "-".to_owned(), address),
             ]
         })
         .collect();
-    table::render(look, &["N", "NAME", "STATE", "AGENT", "BRANCH", "QUESTIONS", "PROJECT"], &rows)
+    table::render(
+        look,
+        &["N", "NAME", "STATE", "AGENT", "BRANCH", "QUESTIONS", "PROJECT", "URL"],
+        &rows,
+    )
+}
+
+/// Only the host: everything here is HTTP.
+fn address(url: &str) -> String {
+    visible(url.split_once("://").map_or(url, |(_, host)| host))
 }
 
 #[cfg(test)]

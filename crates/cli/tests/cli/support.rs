@@ -267,6 +267,8 @@ pub fn a_box(project: &Path) -> BoxView {
         busy: None,
         agents: Vec::new(),
         logins: Vec::new(),
+        web: None,
+        screen: None,
     }
 }
 

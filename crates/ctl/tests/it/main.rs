@@ -13,3 +13,4 @@ mod services;
 mod shim;
 mod support;
 mod watch;
+mod web;

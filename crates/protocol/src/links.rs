@@ -1,0 +1,51 @@
+//! Where a box is reached by people: its web app, its screen, its files in an editor.
+
+use serde::{Deserialize, Serialize};
+
+/// What of a box is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub enum LinkTo {
+    /// What the box serves on port 80.
+    Web,
+    Screen,
+    /// What it serves on another port.
+    Port {
+        port: u16,
+    },
+}
+
+/// An address that works now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Link {
+    /// The whole address. A screen's ends with its password.
+    pub url: String,
+    /// The same for people to see, without a password.
+    pub shown: String,
+    /// What a program that opens addresses may be given as an argument, which others on this
+    /// computer can read. None where only the whole address would do.
+    pub open: Option<String>,
+}
+
+/// A box's workspace in an editor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct EditorLink {
+    /// What VS Code and Cursor take as `--folder-uri`.
+    pub uri: String,
+    pub container: String,
+}
+
+/// The part of an ssh configuration that knows the boxes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct SshConfig {
+    /// The file, kept up to date by the host.
+    pub path: String,
+    pub text: String,
+}
