@@ -21,8 +21,13 @@ use tokio::io::AsyncRead;
 pub const DOCKERFILE: &str = include_str!("../../../Dockerfile.box");
 
 /// Small files it copies: path in the context, mode, content.
-const FILES: [(&str, u32, &[u8]); 4] = [
+const FILES: [(&str, u32, &[u8]); 9] = [
     ("box/chromium", 0o755, include_bytes!("../../../box/chromium")),
+    ("box/claude-settings.json", 0o644, include_bytes!("../../../box/claude-settings.json")),
+    ("box/claude.json", 0o600, include_bytes!("../../../box/claude.json")),
+    ("box/codex-hooks.json", 0o644, include_bytes!("../../../box/codex-hooks.json")),
+    ("box/codex.toml", 0o600, include_bytes!("../../../box/codex.toml")),
+    ("box/opencode-state.js", 0o644, include_bytes!("../../../box/opencode-state.js")),
     ("box/profile.sh", 0o644, include_bytes!("../../../box/profile.sh")),
     ("box/sshd_config", 0o600, include_bytes!("../../../box/sshd_config")),
     ("box/tmux.conf", 0o644, include_bytes!("../../../box/tmux.conf")),
@@ -408,6 +413,11 @@ mod tests {
             ("agentbox-ctl", 0o755),
             ("box/", 0o755),
             ("box/chromium", 0o755),
+            ("box/claude-settings.json", 0o644),
+            ("box/claude.json", 0o600),
+            ("box/codex-hooks.json", 0o644),
+            ("box/codex.toml", 0o600),
+            ("box/opencode-state.js", 0o644),
             ("box/profile.sh", 0o644),
             ("box/sshd_config", 0o600),
             ("box/tmux.conf", 0o644),

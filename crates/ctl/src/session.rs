@@ -9,7 +9,8 @@ use crate::agent_state;
 use crate::error::{Doing, Error, Result};
 use crate::input;
 use protocol::ctl::{NewSession, SESSION_EXISTS, SessionLine, paths};
-use protocol::sessions::{AgentState, is_session_name};
+use protocol::sessions::{Agent, AgentState, is_session_name};
+use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGQUIT, SIGTSTP};
 use std::ffi::OsString;
 use std::fs;
@@ -24,6 +25,8 @@ use std::sync::atomic::AtomicBool;
 const TMUX: &str = "/usr/bin/tmux";
 /// What every image's terminfo knows.
 const USUAL_TERM: &str = "xterm-256color";
+/// How much of a key Claude remembers.
+const KEY_END: usize = 20;
 const USAGE: &str =
     "use 'agentbox-ctl session list', 'start', 'attach <name> [--term <name>]' or 'kill <name>'.";
 
@@ -99,6 +102,11 @@ fn start(plan: &NewSession) -> Result<i32> {
         return Ok(SESSION_EXISTS);
     }
     let _ = fs::remove_file(end_of(name));
+    if plan.agent == Some(Agent::Claude)
+        && let Some(key) = plan.env.get("ANTHROPIC_API_KEY")
+    {
+        agree_to_key(key);
+    }
     let file = plan_of(name);
     write_private(&file, &serde_json::to_vec(plan).map_err(|e| Error::Failed(e.to_string()))?)?;
     let (cols, rows) = (plan.cols.clamp(2, 1000).to_string(), plan.rows.clamp(2, 1000).to_string());
@@ -135,6 +143,33 @@ fn start(plan: &NewSession) -> Result<i32> {
         return Ok(SESSION_EXISTS);
     }
     Err(Error::Failed(format!("tmux: {said}")))
+}
+
+/// Claude asks whether a key of its environment is meant, which the person has said by giving it. It
+/// remembers the answer by the key's end. What cannot be noted is asked.
+fn agree_to_key(key: &str) {
+    let Some(path) = std::env::home_dir().map(|home| home.join(".claude.json")) else { return };
+    let text = fs::read_to_string(&path).unwrap_or_else(|_| "{}".to_owned());
+    let Ok(mut settings) = serde_json::from_str::<serde_json::Value>(&text) else { return };
+    let end: String = key.chars().skip(key.chars().count().saturating_sub(KEY_END)).collect();
+    if agree(&mut settings, end) {
+        let _ = write_private(&path, settings.to_string().as_bytes());
+    }
+}
+
+/// Whether that is news.
+fn agree(settings: &mut serde_json::Value, end: String) -> bool {
+    let Some(settings) = settings.as_object_mut() else { return false };
+    let answers = settings.entry("customApiKeyResponses").or_insert_with(|| json!({}));
+    let Some(answers) = answers.as_object_mut() else { return false };
+    let approved = answers.entry("approved").or_insert_with(|| json!([]));
+    let Some(approved) = approved.as_array_mut() else { return false };
+    let end = serde_json::Value::String(end);
+    let new = !approved.contains(&end);
+    if new {
+        approved.push(end);
+    }
+    new
 }
 
 fn write_private(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -223,6 +258,21 @@ mod tests {
         );
         for bad in ["", "x 0 a", "1 0 a b", "1 0 ", "1 0 a:b"] {
             assert_eq!(line(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_agreed_to_once_and_the_rest_stays() {
+        let mut settings = json!({"theme": "dark", "customApiKeyResponses": {"rejected": ["x"]}});
+        assert!(agree(&mut settings, "abc".into()));
+        assert!(!agree(&mut settings, "abc".into()));
+        let wanted = json!({"rejected": ["x"], "approved": ["abc"]});
+        assert_eq!(
+            (&settings["customApiKeyResponses"], &settings["theme"]),
+            (&wanted, &json!("dark"))
+        );
+        for strange in [json!([]), json!({"customApiKeyResponses": 5})] {
+            assert!(!agree(&mut strange.clone(), "abc".into()));
         }
     }
 

@@ -174,7 +174,9 @@ fn command_line(agent: Agent, settings: &AgentSettings, args: Vec<String>) -> Ve
     };
     let own = !args.iter().any(says);
     let bypass = Some(bypass).filter(|b| !b.is_empty() && own && settings.skips_permissions());
-    let first = std::iter::once(agent.as_str()).chain(bypass).map(str::to_owned);
+    // Codex runs hooks it was not asked about only with this; those in the image tell what it does.
+    let hooks = (agent == Agent::Codex).then_some("--dangerously-bypass-hook-trust");
+    let first = std::iter::once(agent.as_str()).chain(hooks).chain(bypass).map(str::to_owned);
     first.chain(args).collect()
 }
 
@@ -277,7 +279,10 @@ mod tests {
             line(Agent::Claude, &["--permission-mode=plan"]),
             "claude --permission-mode=plan"
         );
-        assert_eq!(line(Agent::Codex, &["-s", "read-only"]), "codex -s read-only");
+        assert_eq!(
+            line(Agent::Codex, &["-s", "read-only"]),
+            "codex --dangerously-bypass-hook-trust -s read-only"
+        );
         assert_eq!(line(Agent::Opencode, &[]), "opencode");
         let careful =
             AgentSettings { dangerously_skip_permissions: Some(false), ..AgentSettings::default() };
