@@ -98,6 +98,9 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::StartSession(_)
         | Request::EndSession { .. }
         | Request::WillLogIn { .. }
+        | Request::Link { .. }
+        | Request::EditorLink { .. }
+        | Request::SshConfig
         | Request::Subscribe
         | Request::ShowWindow { .. }
         | Request::HandOver
