@@ -31,6 +31,8 @@ impl Actions {
             Action::OpenBox(id) => self.open(&Page::Box(id)),
             Action::StartBox(id) => self.start_box(id),
             Action::StopBox(id) => self.stop_box(id),
+            Action::PauseBox(id) => self.pause_box(id),
+            Action::ResumeBox(id) => self.resume_box(id),
             Action::MuteBox(id) => self.mute(id, Some(HOUR)),
             Action::HearBox(id) => self.mute(id, None),
             Action::Quiet => drop(self.api.quiet(Some(HOUR))),
@@ -75,6 +77,24 @@ impl Actions {
         tauri::async_runtime::spawn(async move {
             if let Err(e) = this.api.stop_box(Target::id(&id)).await {
                 this.failed(&format!("{} could not be stopped", this.name(&id).await), &e);
+            }
+        });
+    }
+
+    fn pause_box(&self, id: BoxId) {
+        let this = self.clone();
+        tauri::async_runtime::spawn(async move {
+            if let Err(e) = this.api.pause_box(Target::id(&id)).await {
+                this.failed(&format!("{} could not be paused", this.name(&id).await), &e);
+            }
+        });
+    }
+
+    fn resume_box(&self, id: BoxId) {
+        let this = self.clone();
+        tauri::async_runtime::spawn(async move {
+            if let Err(e) = this.api.unpause_box(Target::id(&id)).await {
+                this.failed(&format!("{} could not be resumed", this.name(&id).await), &e);
             }
         });
     }

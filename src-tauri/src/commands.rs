@@ -67,6 +67,9 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::CreateBox(_)
         | Request::StartBox { .. }
         | Request::StopBox { .. }
+        | Request::PauseBox { .. }
+        | Request::UnpauseBox { .. }
+        | Request::Details { .. }
         | Request::WhatIfDestroyed { .. }
         | Request::DestroyBox { .. }
         | Request::Questions
@@ -101,6 +104,13 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::Link { .. }
         | Request::EditorLink { .. }
         | Request::SshConfig
+        | Request::Recover { .. }
+        | Request::WaitFor { .. }
+        | Request::Logs { .. }
+        | Request::FollowUsage { .. }
+        | Request::FollowBoxes
+        | Request::ExportBox { .. }
+        | Request::Prune { .. }
         | Request::Subscribe
         | Request::ShowWindow { .. }
         | Request::HandOver

@@ -27,7 +27,10 @@ impl Live {
             }
             HostEvent::Resolved { id, .. } => self.questions.retain(|q| q.id != id),
             HostEvent::Status { status } => self.status = Some(status),
-            HostEvent::Progress { .. } | HostEvent::ShowWindow { .. } | HostEvent::Told { .. } => {}
+            HostEvent::Progress { .. }
+            | HostEvent::Usage { .. }
+            | HostEvent::ShowWindow { .. }
+            | HostEvent::Told { .. } => {}
         }
     }
 

@@ -65,6 +65,8 @@ pub enum Action {
     OpenBox(BoxId),
     StartBox(BoxId),
     StopBox(BoxId),
+    PauseBox(BoxId),
+    ResumeBox(BoxId),
     MuteBox(BoxId),
     HearBox(BoxId),
     /// No dialogs and notifications for an hour.
@@ -84,6 +86,8 @@ impl Action {
             Action::OpenBox(id) => format!("open-box/{id}"),
             Action::StartBox(id) => format!("start-box/{id}"),
             Action::StopBox(id) => format!("stop-box/{id}"),
+            Action::PauseBox(id) => format!("pause-box/{id}"),
+            Action::ResumeBox(id) => format!("resume-box/{id}"),
             Action::MuteBox(id) => format!("mute-box/{id}"),
             Action::HearBox(id) => format!("hear-box/{id}"),
             Action::Quiet => "quiet".into(),
@@ -107,6 +111,8 @@ impl Action {
             ("open-box", Some(id), None) => Action::OpenBox(id.parse().ok()?),
             ("start-box", Some(id), None) => Action::StartBox(id.parse().ok()?),
             ("stop-box", Some(id), None) => Action::StopBox(id.parse().ok()?),
+            ("pause-box", Some(id), None) => Action::PauseBox(id.parse().ok()?),
+            ("resume-box", Some(id), None) => Action::ResumeBox(id.parse().ok()?),
             ("mute-box", Some(id), None) => Action::MuteBox(id.parse().ok()?),
             ("hear-box", Some(id), None) => Action::HearBox(id.parse().ok()?),
             ("quiet", None, None) => Action::Quiet,
@@ -222,7 +228,12 @@ fn doing(view: &BoxView) -> String {
 fn one_box(view: &BoxView) -> Entry {
     let mut items = vec![Item { label: "Open", action: Action::OpenBox(view.id.clone()) }];
     match view.state {
-        BoxState::Running | BoxState::Paused => {
+        BoxState::Running => {
+            items.push(Item { label: "Pause", action: Action::PauseBox(view.id.clone()) });
+            items.push(Item { label: "Stop", action: Action::StopBox(view.id.clone()) });
+        }
+        BoxState::Paused => {
+            items.push(Item { label: "Resume", action: Action::ResumeBox(view.id.clone()) });
             items.push(Item { label: "Stop", action: Action::StopBox(view.id.clone()) });
         }
         BoxState::Stopped => {
@@ -313,8 +324,8 @@ fix-login asks: push 3 commits to origin/fix-login > Show, Allow once, Deny
 (docs)
 ○ docs-bot   stopped > Open, Start, Mute for an hour
 (shop-api)
-● fix-login   running > Open, Stop, Mute for an hour
-◐ perf   paused > Open, Stop, Mute for an hour
+● fix-login   running > Open, Pause, Stop, Mute for an hour
+◐ perf   paused > Open, Resume, Stop, Mute for an hour
 --
 Quiet for one hour
 Open AgentBox
@@ -368,7 +379,10 @@ Quit AgentBox
         let mut live = live(vec![muted], Vec::new());
         live.status.as_mut().unwrap().quiet_until = Some(1);
         let text = text(&live);
-        assert!(text.contains("● a   running, muted > Open, Stop, Hear it again\n"), "{text}");
+        assert!(
+            text.contains("● a   running, muted > Open, Pause, Stop, Hear it again\n"),
+            "{text}"
+        );
         assert!(text.contains("End quiet\n"), "{text}");
     }
 
@@ -400,6 +414,8 @@ Quit AgentBox
             Action::OpenBox(of.clone()),
             Action::StartBox(of.clone()),
             Action::StopBox(of.clone()),
+            Action::PauseBox(of.clone()),
+            Action::ResumeBox(of.clone()),
             Action::MuteBox(of.clone()),
             Action::HearBox(of),
             Action::Quiet,

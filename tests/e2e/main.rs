@@ -24,6 +24,7 @@ mod hostile;
 mod image;
 mod inner_engine;
 mod keyring;
+mod lifecycle;
 mod people;
 mod policy;
 mod remember;

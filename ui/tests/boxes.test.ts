@@ -25,15 +25,15 @@ test("a card says name, state, branch, age and image", async () => {
 
 test.each<[BoxState, string, string[]]>([
   ["creating", "◌ being created", []],
-  ["running", "● running", ["stop"]],
-  ["paused", "◐ paused", ["start", "stop"]],
+  ["running", "● running", ["pause", "stop"]],
+  ["paused", "◐ paused", ["resume", "stop"]],
   ["stopped", "○ stopped", ["start"]],
   ["missing", "✕ missing", []],
   ["unknown", "? unknown", []],
 ])("%s is a symbol with words, and offers what can be done", async (state, said, verbs) => {
   await open([box({ state })]);
   expect(words("box-fix-login")).toContain(said);
-  expect(["start", "stop"].filter((verb) => maybe(`${verb}-fix-login`))).toEqual(verbs);
+  expect(["start", "pause", "resume", "stop"].filter((verb) => maybe(`${verb}-fix-login`))).toEqual(verbs);
 });
 
 test("what an agent does is on its box's card, and whose login the box holds", async () => {
@@ -86,6 +86,19 @@ test("hostile text stays text", async () => {
 });
 
 describe("verbs", () => {
+  test("pause and resume ask the host and show what came of it", async () => {
+    const { host, user } = await open();
+    host.on("pauseBox", () => box({ state: "paused" }));
+    await user.click(at("pause-fix-login"));
+    await pass(0);
+    expect(words("box-fix-login")).toContain("◐ paused");
+    host.on("unpauseBox", () => box({ state: "running" }));
+    await user.click(at("resume-fix-login"));
+    await pass(0);
+    expect(words("box-fix-login")).toContain("● running");
+    expect(host.called("unpauseBox")[0]?.params.target.query).toBe("b00000001");
+  });
+
   test("Stop stops that box, and says so while it does", async () => {
     const { host, user } = await open();
     let done = (_: unknown) => {};
@@ -121,11 +134,13 @@ describe("verbs", () => {
 });
 
 describe("Destroy…", () => {
-  const destroyed = { view: box(), removed: [], failed: [] as string[], keptBranch: null as string | null };
+  const destroyed = { view: box(), removed: [], absent: [], failed: [] as string[], keptBranch: null as string | null };
+
+  const nothing = { view: box(), uncommitted: [] as string[] | null, unpushed: [], unpushedCount: 0, stranded: [] };
 
   async function confirm(uncommitted: string[] | null) {
     const opened = await open();
-    opened.host.on("whatIfDestroyed", () => ({ view: box(), uncommitted }));
+    opened.host.on("whatIfDestroyed", () => ({ ...nothing, uncommitted }));
     opened.host.on("destroyBox", () => destroyed);
     await opened.user.click(at("destroy-fix-login"));
     await pass(0);
@@ -153,6 +168,21 @@ describe("Destroy…", () => {
   test("says when there is nothing to lose, and when that is not known", async () => {
     await confirm([]);
     expect(words("confirm-destroy-fix-login")).toContain("It holds no uncommitted files.");
+  });
+
+  test("tells commits that are on no remote, and those that would be lost", async () => {
+    const { host, user } = await open();
+    host.on("whatIfDestroyed", () => ({
+      ...nothing,
+      unpushed: ["9f31c02 Check expiry"],
+      unpushedCount: 1,
+      stranded: ["1a77be4 Try it", "c0ffee1 <b>Bold</b>"],
+    }));
+    await user.click(at("destroy-fix-login"));
+    await pass(0);
+    expect(words("confirm-destroy-fix-login")).toContain("1 commit on its branch is on no remote");
+    expect(words("confirm-destroy-fix-login")).toContain("2 commits on other branches in the box would be lost");
+    expect(words("confirm-destroy-fix-login")).toContain("c0ffee1 <b>Bold</b>");
   });
 
   test("says when the box cannot be asked", async () => {
@@ -184,7 +214,7 @@ describe("Destroy…", () => {
     await pass(0);
     expect((at("destroy-for-good-fix-login") as HTMLButtonElement).disabled).toBe(true);
     expect(words("confirm-destroy-fix-login")).toContain("no engine answers");
-    host.on("whatIfDestroyed", () => ({ view: box(), uncommitted: [] }));
+    host.on("whatIfDestroyed", () => nothing);
     await user.click([...document.querySelectorAll("button")].find((b) => b.textContent === "Try again") as HTMLElement);
     await pass(0);
     expect((at("destroy-for-good-fix-login") as HTMLButtonElement).disabled).toBe(false);

@@ -12,6 +12,8 @@ pub const NAME: &str = "agentbox.name";
 pub const PROJECT: &str = "agentbox.project";
 pub const ROLE: &str = "agentbox.role";
 pub const SCHEMA: &str = "agentbox.schema";
+/// `true` on what several boxes use and none owns.
+pub const SHARED: &str = "agentbox.shared";
 /// On an image: which extra certificates it trusts ([`crate::certificates::hash`]).
 pub const CERTIFICATES: &str = "agentbox.certificates";
 /// On a checkpoint: its name.
@@ -55,6 +57,11 @@ impl Boxes {
     pub(crate) fn ours(&self) -> HashMap<String, Vec<String>> {
         let labels = vec![format!("{OWNER}={}", self.owner), format!("{ROLE}={ROLE_BOX}")];
         HashMap::from([("label".to_owned(), labels)])
+    }
+
+    /// An engine filter for everything of this installation.
+    pub(crate) fn owned(&self) -> HashMap<String, Vec<String>> {
+        HashMap::from([("label".to_owned(), vec![format!("{OWNER}={}", self.owner)])])
     }
 
     /// An engine filter for the objects of one box.

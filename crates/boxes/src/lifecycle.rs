@@ -1,4 +1,4 @@
-//! The life of a box after it was made: start, stop, states, destroy.
+//! The life of a box after it was made: start, stop, pause, states, destroy.
 //!
 //! Everything may be done twice: a box that already is as wanted is a success. What is removed is
 //! found by labels, so a stranger's container is never touched, whatever its name.
@@ -10,7 +10,7 @@ use crate::{Boxes, Error, Record, labels, ports, repo};
 use bollard::models::{ContainerStateStatusEnum, ContainerSummaryStateEnum};
 use bollard::query_parameters::{
     InspectContainerOptions, ListContainersOptionsBuilder, ListNetworksOptionsBuilder,
-    ListVolumesOptionsBuilder, RemoveContainerOptionsBuilder, RemoveVolumeOptions,
+    ListVolumesOptionsBuilder, RemoveContainerOptionsBuilder, RemoveVolumeOptionsBuilder,
     StopContainerOptionsBuilder,
 };
 use futures_util::stream;
@@ -24,19 +24,28 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Removal {
     pub removed: Vec<String>,
+    /// What was gone already.
+    pub absent: Vec<String>,
     /// What could not be removed, and why.
     pub failed: Vec<String>,
 }
 
 impl Removal {
-    /// Something that is already gone is neither removed nor failed.
     pub(crate) fn note(&mut self, what: &str, done: Result<(), Error>) {
         match done {
             Ok(()) => self.removed.push(what.to_owned()),
-            Err(error) if error.status() == Some(404) => {}
+            Err(error) if error.status() == Some(404) => self.absent.push(what.to_owned()),
             Err(error) => self.failed.push(format!("{what}: {error}")),
         }
     }
+}
+
+/// How a box was put to rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    Paused,
+    /// The engine cannot freeze a box.
+    Stopped,
 }
 
 impl Boxes {
@@ -46,16 +55,70 @@ impl Boxes {
         if let Some(repo) = record.repo.as_ref().filter(|repo| !repo.common_dir.is_dir()) {
             return Err(Error::RepositoryGone(repo.common_dir.clone()));
         }
+        match self.state_of(record).await? {
+            BoxState::Paused => self.thaw(record).await?,
+            _ => self.start_container(&record.container).await?,
+        }
+        self.release(record, go).await
+    }
+
+    /// Freezes a running box: its programs stand still and use no processor time. Where the engine
+    /// cannot do that, the box is stopped.
+    pub async fn pause(&self, record: &Record) -> Result<Rest, Error> {
+        match self.state_of(record).await? {
+            BoxState::Paused => return Ok(Rest::Paused),
+            BoxState::Running => {}
+            _ => return Err(Error::NotRunning),
+        }
+        if !self.engine.profile().can_pause {
+            self.stop(record).await?;
+            return Ok(Rest::Stopped);
+        }
+        let frozen = {
+            let gate = self.gates.of(&record.container);
+            let _still = gate.freeze(&self.engine).await?;
+            let request = self.engine.docker().pause_container(&record.container);
+            self.engine.ask("pause the box", SLOW, request).await
+        };
+        match frozen {
+            Err(Error::Engine { why, .. }) if cannot_freeze(&why) => {
+                self.stop(record).await?;
+                Ok(Rest::Stopped)
+            }
+            // Somebody else was quicker.
+            Err(error) if self.state_of(record).await? != BoxState::Paused => Err(error),
+            _ => Ok(Rest::Paused),
+        }
+    }
+
+    /// Lets a paused box go on. One that runs is as wanted.
+    pub async fn wake(&self, record: &Record) -> Result<(), Error> {
+        match self.state_of(record).await? {
+            BoxState::Running => Ok(()),
+            BoxState::Paused => self.thaw(record).await,
+            _ => Err(Error::NotRunning),
+        }
+    }
+
+    async fn thaw(&self, record: &Record) -> Result<(), Error> {
+        let request = self.engine.docker().unpause_container(&record.container);
+        let thawed = self.engine.ask("wake the box", SLOW, request).await;
+        match thawed {
+            Err(error) if self.state_of(record).await? != BoxState::Running => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// The state of one box, from the engine.
+    pub async fn state_of(&self, record: &Record) -> Result<BoxState, Error> {
         let docker = self.engine.docker();
         let inspect = docker.inspect_container(&record.container, None::<InspectContainerOptions>);
         let seen = self.engine.ask("look at the box", QUICK, inspect).await.map_err(gone)?;
-        if seen.state.and_then(|state| state.status) == Some(ContainerStateStatusEnum::PAUSED) {
-            let request = docker.unpause_container(&record.container);
-            self.engine.ask("wake the box", SLOW, request).await?;
-        } else {
-            self.start_container(&record.container).await?;
-        }
-        self.release(record, go).await
+        Ok(match seen.state.and_then(|state| state.status) {
+            Some(ContainerStateStatusEnum::RUNNING) => BoxState::Running,
+            Some(ContainerStateStatusEnum::PAUSED) => BoxState::Paused,
+            _ => BoxState::Stopped,
+        })
     }
 
     /// Gives a running box its token and releases PID 1, for a container that was started by other
@@ -87,10 +150,17 @@ impl Boxes {
         }
     }
 
-    /// Removes the box's container and network and its pins in the host's repository. The branch
-    /// with its commits stays; it is the host's.
+    /// Removes the box's container, network and volumes and its pins in the host's repository. The
+    /// branch with its commits stays; it is the host's.
     pub async fn destroy(&self, record: &Record) -> Result<Removal, Error> {
         let mut removal = self.sweep(&record.id).await?;
+        for kind in ["container", "network"] {
+            let of_kind = |text: &String| text.starts_with(kind);
+            let seen = removal.removed.iter().chain(&removal.absent).chain(&removal.failed);
+            if !seen.into_iter().any(of_kind) {
+                removal.absent.push(format!("{kind} agentbox-{}", record.name));
+            }
+        }
         if let Some(repo) = &record.repo {
             let name = format!("refs/agentbox/{}", record.id);
             removal.note(&name, repo::unpin(&repo.common_dir, &record.id).await);
@@ -127,13 +197,19 @@ impl Boxes {
         }
         let options = ListVolumesOptionsBuilder::default().filters(&filters).build();
         let request = docker.list_volumes(Some(options));
-        let volumes = self.engine.ask("list the box's volumes", QUICK, request).await?.volumes;
-        for volume in volumes.unwrap_or_default() {
-            let request = docker.remove_volume(&volume.name, None::<RemoveVolumeOptions>);
-            let done = self.engine.ask("remove the volume", SLOW, request).await;
-            removal.note(&format!("volume {}", volume.name), done);
+        let volumes = self.engine.ask("list the box's volumes", QUICK, request).await?;
+        for volume in volumes.volumes.unwrap_or_default() {
+            self.remove_volume(&volume.name, &mut removal).await;
         }
         Ok(removal)
+    }
+
+    /// One that somebody else's container uses stays, and is told as failed.
+    pub(crate) async fn remove_volume(&self, name: &str, removal: &mut Removal) {
+        let options = RemoveVolumeOptionsBuilder::default().build();
+        let request = self.engine.docker().remove_volume(name, Some(options));
+        let done = self.engine.ask("remove the volume", SLOW, request).await;
+        removal.note(&format!("volume {name}"), done);
     }
 
     /// Every box of this installation that has a container, in one question.
@@ -161,6 +237,11 @@ impl Boxes {
 pub struct Seen {
     pub state: BoxState,
     pub endpoints: Endpoints,
+}
+
+/// What engines say when the kernel's freezer is not theirs to use.
+fn cannot_freeze(why: &str) -> bool {
+    ["freezer", "cgroup", "not supported"].iter().any(|word| why.contains(word))
 }
 
 pub(crate) fn gone(error: Error) -> Error {

@@ -2,9 +2,10 @@
 //! file below `commands`.
 
 use crate::commands::{
-    agent, approvals, approve, attach, audit, checkpoints, code, completions, cp, create, demo,
-    deny, destroy, doctor, download, events, git, grants, integrations, list, mute, prepare, quiet,
-    quit, screen, secrets, serve, shell, ssh_config, start, status, stop, url,
+    agent, approvals, approve, attach, audit, checkpoints, code, complete_boxes, completions, cp,
+    create, demo, deny, destroy, doctor, download, events, git, grants, inspect, integrations,
+    list, logs, mute, pause, prepare, prune, quiet, quit, recover, screen, secrets, serve, shell,
+    ssh_config, start, status, stop, top, unpause, url, wait,
 };
 use crate::context::Context;
 use crate::error::Outcome;
@@ -51,9 +52,17 @@ pub enum Command {
     Attach(attach::Args),
     List(list::Args),
     Shell(shell::Args),
+    Wait(wait::Args),
+    Logs(logs::Args),
+    Top(top::Args),
+    Inspect(inspect::Args),
+    Pause(pause::Args),
+    Unpause(unpause::Args),
     Stop(stop::Args),
     Start(start::Args),
+    Recover(recover::Args),
     Destroy(destroy::Args),
+    Prune(prune::Args),
     Cp(cp::Args),
     Download(download::Args),
     #[command(name = "checkpoint")]
@@ -80,6 +89,8 @@ pub enum Command {
     Serve(serve::Args),
     Quit(quit::Args),
     Completions(completions::Args),
+    #[command(name = "__complete-boxes", hide = true)]
+    CompleteBoxes(complete_boxes::Args),
 }
 
 impl Command {
@@ -92,9 +103,17 @@ impl Command {
             Command::Attach(args) => attach::run(ctx, args),
             Command::List(args) => list::run(ctx, args),
             Command::Shell(args) => shell::run(ctx, args),
+            Command::Wait(args) => wait::run(ctx, args),
+            Command::Logs(args) => logs::run(ctx, args),
+            Command::Top(args) => top::run(ctx, args),
+            Command::Inspect(args) => inspect::run(ctx, args),
+            Command::Pause(args) => pause::run(ctx, args),
+            Command::Unpause(args) => unpause::run(ctx, args),
             Command::Stop(args) => stop::run(ctx, args),
             Command::Start(args) => start::run(ctx, args),
+            Command::Recover(args) => recover::run(ctx, args),
             Command::Destroy(args) => destroy::run(ctx, args),
+            Command::Prune(args) => prune::run(ctx, args),
             Command::Cp(args) => cp::run(ctx, args),
             Command::Download(args) => download::run(ctx, args),
             Command::Checkpoints(args) => checkpoints::run(ctx, args),
@@ -120,6 +139,7 @@ impl Command {
             Command::Serve(args) => serve::run(ctx, args),
             Command::Quit(args) => quit::run(ctx, args),
             Command::Completions(args) => completions::run(ctx, args),
+            Command::CompleteBoxes(args) => complete_boxes::run(ctx, args),
         }
     }
 }

@@ -67,6 +67,13 @@ impl Interrupt {
         }
     }
 
+    /// Ends the call that is under way, without a signal.
+    pub fn hang_up(&self) {
+        if let Some(writer) = &self.lock().running {
+            writer.hang_up();
+        }
+    }
+
     /// Whether it was not the first signal.
     fn signalled(&self) -> bool {
         let mut state = self.lock();

@@ -16,6 +16,7 @@ mod context;
 mod copying;
 mod error;
 mod exec;
+mod follow;
 mod interrupt;
 mod json;
 mod launch;
@@ -26,6 +27,8 @@ mod question;
 mod reference;
 #[cfg(test)]
 mod samples;
+mod several;
+mod size;
 mod table;
 mod terminal;
 mod time;

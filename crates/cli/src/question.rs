@@ -4,6 +4,7 @@
 //! prints and one pass too many costs nothing.
 
 use crate::error::CommandError;
+pub use crate::size::bytes as size;
 use crate::time::{ago, ends, until};
 use crate::ui::Look;
 use jiff::{Timestamp, Zoned};
@@ -101,24 +102,6 @@ fn more(text: &mut String, count: u32, what: &str) {
     if count > 0 {
         let plural = if count == 1 { "" } else { "s" };
         let _ = writeln!(text, "    and {count} more {what}{plural}");
-    }
-}
-
-/// “512 bytes”, “1.2 KB”, “34 MB”.
-pub fn size(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["KB", "MB", "GB", "TB", "PB"];
-    if bytes < 1000 {
-        return format!("{bytes} bytes");
-    }
-    let mut tenths = bytes / 100;
-    let mut unit = 0;
-    while tenths >= 10_000 && unit + 1 < UNITS.len() {
-        tenths /= 1000;
-        unit += 1;
-    }
-    match tenths {
-        ..100 => format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit]),
-        _ => format!("{} {}", tenths / 10, UNITS[unit]),
     }
 }
 

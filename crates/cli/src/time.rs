@@ -100,6 +100,11 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
     if length > LONGEST { Err(format!("{text:?} is too long: at most 30d")) } else { Ok(length) }
 }
 
+/// How long ago something was.
+pub fn seconds_since(now: Timestamp, then: Millis) -> i64 {
+    seconds_between(then, now)
+}
+
 fn timestamp(at: Millis) -> Timestamp {
     i64::try_from(at).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok()).unwrap_or_default()
 }

@@ -4,15 +4,16 @@
 use crate::core::{Core, Watching, fresh_token};
 use crate::engine::control_error;
 use crate::quiet::Quiet;
+use crate::rest::Session;
 use crate::store::Filter;
-use crate::{Kind, doctor, home, resolve};
+use crate::{Kind, doctor, resolve};
 use approvals::{AnswerError, Broker};
-use boxes::{Chunk, Exec, ExecSpec, Size, Watcher};
+use boxes::{Exec, ExecSpec, Size, Watcher};
 use protocol::audit::{AuditRecord, AuditVerdict};
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{
-    AuditQuery, Check, CheckpointView, ControlError, CreateBox, Destroyed, ErrorCode, HostEvent,
-    HostStatus, Loss, Notice, Remotes, Target,
+    AuditQuery, Check, CheckpointView, ControlError, CreateBox, ErrorCode, HostEvent, HostStatus,
+    Notice, Remotes, Target,
 };
 use protocol::ctl::{BOX_USER, paths};
 use protocol::events::BoxEvent;
@@ -21,19 +22,14 @@ use protocol::question::{Grant, Question, Surface, Verdict};
 use protocol::rpc::Envelope;
 use protocol::{BoxId, GrantId, QuestionId, SecretId};
 use relay::Entry;
-use relay::process::{Limit, Tool, base_env};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast;
 
 /// The most records one call gives.
 const MAX_AUDIT: u32 = 1000;
-/// Lines of a box's status shown before it is destroyed.
-const MAX_UNCOMMITTED: usize = 200;
-/// How long a box is asked before it is destroyed.
+/// How long a command whose person has gone is given to end.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A hostile box may have a lot to say about its files.
-const MAX_STATUS: usize = 256 * 1024;
 
 /// A handle on the running host. Cheap to clone.
 #[derive(Clone)]
@@ -94,98 +90,22 @@ impl Api {
 
     pub async fn start_box(&self, target: Target) -> Reply<BoxView> {
         let id = self.find(&target)?;
+        let _turn = self.core.turn(&id).await?;
         self.core.start_box(&id).await?;
         self.view(&id)
     }
 
     pub async fn stop_box(&self, target: Target) -> Reply<BoxView> {
         let id = self.find(&target)?;
+        let _turn = self.core.turn(&id).await?;
         let (boxes, record) = self.core.reach(&id).await?;
         boxes.stop(&record).await.map_err(control_error)?;
         self.core.set_box_state(&id, BoxState::Stopped);
+        self.core.store.put_rest(&id, true).await?;
         self.view(&id)
     }
 
-    /// What destroying would lose. A box that does not run cannot be asked.
-    pub async fn what_if_destroyed(&self, target: Target) -> Reply<Loss> {
-        let id = self.find(&target)?;
-        let view = self.view(&id)?;
-        let uncommitted = if view.state == BoxState::Running && view.branch.is_some() {
-            // The box may stall: it must not be able to keep itself from being destroyed.
-            let asked = tokio::time::timeout(PATIENCE, self.uncommitted(&id)).await;
-            asked.ok().and_then(Result::ok)
-        } else {
-            None
-        };
-        Ok(Loss { view, uncommitted })
-    }
-
-    async fn uncommitted(&self, id: &BoxId) -> Reply<Vec<String>> {
-        let (boxes, record) = self.core.reach(id).await?;
-        let argv = [paths::GIT, "-C", paths::WORKSPACE, "status", "--porcelain"];
-        let spec = ExecSpec {
-            argv: argv.map(String::from).to_vec(),
-            user: Some(BOX_USER.into()),
-            ..ExecSpec::default()
-        };
-        let mut exec = boxes.exec(&record, spec).await.map_err(control_error)?;
-        let mut output = Vec::new();
-        while let Some(chunk) = exec.output.next().await.map_err(control_error)? {
-            if let Chunk::Stdout(bytes) = chunk {
-                output.extend_from_slice(&bytes);
-            }
-            if output.len() > MAX_STATUS {
-                break;
-            }
-        }
-        let text = String::from_utf8_lossy(&output);
-        Ok(text.lines().take(MAX_UNCOMMITTED).map(protocol::text::visible).collect())
-    }
-
-    pub async fn destroy_box(&self, target: Target) -> Reply<Destroyed> {
-        let id = self.find(&target)?;
-        let view = self.view(&id)?;
-        let (boxes, record) = self.core.reach(&id).await?;
-        if view.state == BoxState::Running {
-            let landed = tokio::time::timeout(PATIENCE, self.core.relay.land(&id)).await;
-            if !matches!(landed, Ok(Ok(_))) {
-                tracing::warn!("last commits of {} may be missing on the host", view.name);
-            }
-        }
-        self.core.relay.close(&id);
-        let removal = boxes.destroy(&record).await.map_err(control_error)?;
-        let mut destroyed = Destroyed {
-            kept_branch: self.core.kept_branch(&record).await,
-            view,
-            removed: removal.removed,
-            failed: removal.failed,
-        };
-        for dir in home::box_dirs(&self.core.home, &id) {
-            if let Err(e) = std::fs::remove_dir_all(&dir)
-                && e.kind() != std::io::ErrorKind::NotFound
-            {
-                destroyed.failed.push(format!("{}: {e}", dir.display()));
-            }
-        }
-        if destroyed.failed.is_empty() {
-            self.core.store.remove_box(&id).await?;
-            self.core.events_log.forget(&id);
-            self.core.state().boxes.remove(&id);
-            self.core.send(HostEvent::BoxRemoved { id: id.clone() });
-        }
-        let name = &destroyed.view.name;
-        let entry = Entry {
-            box_id: Some(id),
-            kind: "box-destroyed",
-            summary: format!("Box {name} destroyed"),
-            data: serde_json::json!({ "removed": destroyed.removed, "failed": destroyed.failed }),
-        };
-        self.core.store.record(entry).await?;
-        self.core.send_status();
-        Ok(destroyed)
-    }
-
-    /// Runs a command in a box as its user; a stopped box is started first.
+    /// Runs a command in a box as its user; a stopped or paused box is brought up first.
     pub async fn exec(
         &self,
         target: Target,
@@ -193,7 +113,8 @@ impl Api {
         tty: Option<Size>,
     ) -> Reply<(Exec, HangUp)> {
         let id = self.find(&target)?;
-        self.core.bring_up(&id).await?;
+        let used = self.core.session(&id);
+        self.core.awake(&id).await?;
         let (boxes, record) = self.core.reach(&id).await?;
         let mark = format!("{MARK}={:032x}", u128::from_be_bytes(crate::create::random()?));
         let term = tty.is_some().then(|| "TERM=xterm-256color".to_owned());
@@ -206,7 +127,7 @@ impl Api {
             size: tty,
         };
         let exec = boxes.exec(&record, spec).await.map_err(control_error)?;
-        Ok((exec, HangUp { core: self.core.clone(), boxes, record, mark }))
+        Ok((exec, HangUp { core: self.core.clone(), boxes, record, mark, _used: used }))
     }
 
     pub fn questions(&self) -> Vec<Question> {
@@ -320,6 +241,10 @@ impl Api {
         with: &serde_json::Value,
     ) -> Reply<Envelope> {
         let id = self.find(&target)?;
+        let _used = self.core.session(&id);
+        if self.core.box_state(&id) == BoxState::Paused {
+            self.core.awake(&id).await?;
+        }
         let failed = |text: String| ControlError::new(ErrorCode::Failed, text);
         let params = serde_json::value::to_raw_value(with).map_err(|e| failed(e.to_string()))?;
         let acted = self.core.relay.act(&id, call, &params).await;
@@ -464,9 +389,12 @@ impl Core {
         self.keep_token(&record, &token).await?;
         self.keep_bridge(id);
         boxes.start(&record, go).await.map_err(control_error)?;
+        self.state().set_released(id, true);
         self.set_box_state(id, BoxState::Running);
         self.went(&boxes, &record, daemons).await;
+        self.set_ready(id);
         self.keep_bridge(id);
+        self.store.put_rest(id, false).await?;
         Ok(())
     }
 
@@ -483,19 +411,9 @@ impl Core {
         self.relay.settle(id);
         self.went(&boxes, &record, daemons).await;
         self.keep_token(&record, &token).await?;
+        self.set_ready(id);
         self.land_soon(id);
         Ok(())
-    }
-
-    /// The box's branch in the user's repository, when it is there.
-    async fn kept_branch(&self, record: &boxes::Record) -> Option<String> {
-        let (repo, branch) = (record.repo.as_ref()?, record.branch.as_ref()?);
-        let git = Tool::find("git", &std::env::var_os("PATH")?).ok()?;
-        let args = ["show-ref", "--verify", "--quiet", &format!("refs/heads/{branch}")];
-        let args = args.map(std::ffi::OsString::from);
-        let env = base_env(std::env::vars_os());
-        let found = git.run(&repo.toplevel, &args, &env, Limit::LOCAL).await.ok()?;
-        found.ok().then(|| branch.clone())
     }
 
     async fn keep_token(&self, record: &boxes::Record, token: &relay::Token) -> Reply<()> {
@@ -514,6 +432,8 @@ pub struct HangUp {
     boxes: boxes::Boxes,
     record: boxes::Record,
     mark: String,
+    /// As long as the command runs, or is being ended.
+    _used: Session,
 }
 
 impl HangUp {

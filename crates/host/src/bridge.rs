@@ -30,7 +30,9 @@ pub fn wanted_channel(setting: settings::Channel) -> Option<Channel> {
 impl State {
     fn wants_bridge(&self, id: &BoxId) -> bool {
         self.boxes.get(id).is_some_and(|known| {
-            let gone = matches!(known.state, BoxState::Stopped | BoxState::Missing);
+            // A frozen box cannot open one, and keeps the one it has.
+            let gone =
+                matches!(known.state, BoxState::Stopped | BoxState::Missing | BoxState::Paused);
             known.record.channel == Channel::Exec && (known.starting || !gone)
         })
     }

@@ -109,6 +109,30 @@ async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
             let making = api.create_checkpoint(create, watcher);
             with_progress(making, progress, from, to).await
         }
+        Request::FollowBoxes => follow_boxes(&api, from, to).await,
+        Request::FollowUsage { target, every_ms } => {
+            let (usage, mut measured) = mpsc::channel(1);
+            let (out, frames) = mpsc::channel(1);
+            let passing = async move {
+                while let Some(usage) = measured.recv().await {
+                    let event = Box::new(HostEvent::Usage { usage });
+                    if out.send(Out::Event(event)).await.is_err() {
+                        return;
+                    }
+                }
+            };
+            let every = std::time::Duration::from_millis(u64::from(every_ms));
+            let work = async { tokio::join!(api.follow_usage(target, every, usage), passing).0 };
+            with_frames(work, frames, from, to).await
+        }
+        Request::Logs { target, tail, follow } => {
+            let (out, frames) = chunks_out();
+            with_frames(api.logs(target, tail, follow, out), frames, from, to).await
+        }
+        Request::ExportBox { target } => {
+            let (out, frames) = chunks_out();
+            with_frames(Box::pin(api.export_box(target, out)), frames, from, to).await
+        }
         // These end the connection's task too: the answer goes first.
         Request::Stop => {
             to.finish(value(&())).await?;
@@ -145,7 +169,15 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::StartBox { target } => value(&api.start_box(target).await?),
             Request::StopBox { target } => value(&api.stop_box(target).await?),
             Request::WhatIfDestroyed { target } => value(&api.what_if_destroyed(target).await?),
-            Request::DestroyBox { target } => value(&api.destroy_box(target).await?),
+            Request::DestroyBox { target, branch } => {
+                value(&api.destroy_box(target, branch).await?)
+            }
+            Request::PauseBox { target } => value(&api.pause_box(target).await?),
+            Request::UnpauseBox { target } => value(&api.unpause_box(target).await?),
+            Request::Recover { target } => value(&api.recover(target).await?),
+            Request::WaitFor { target, seconds } => value(&api.wait_for(target, seconds).await?),
+            Request::Details { target } => value(&api.details(target).await?),
+            Request::Prune { all, only } => value(&api.prune(all, only).await?),
             Request::Questions => value(&api.questions()),
             Request::Answer { id, digest, verdict, surface } => {
                 value(&api.answer(&id, &digest, verdict, surface)?)
@@ -189,6 +221,10 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             | Request::Stop
             | Request::Subscribe
             | Request::FollowEvents { .. }
+            | Request::FollowBoxes
+            | Request::FollowUsage { .. }
+            | Request::Logs { .. }
+            | Request::ExportBox { .. }
             | Request::Exec(_)
             | Request::CreateBox(_)
             | Request::CreateCheckpoint(_) => {
@@ -264,6 +300,67 @@ async fn follow(
             Err(broadcast::error::RecvError::Closed) => return Ok(()),
         }
     }
+}
+
+/// Boxes as they change, for somebody who only looks.
+async fn follow_boxes(api: &Api, mut from: OwnedReadHalf, mut to: Frames) -> io::Result<()> {
+    let mut events = api.subscribe();
+    to.send(Kind::Event, &api.snapshot().await).await?;
+    loop {
+        let event = tokio::select! {
+            () = gone(&mut from) => return Ok(()),
+            event = events.recv() => event,
+        };
+        match event {
+            Ok(event @ (HostEvent::BoxChanged { .. } | HostEvent::BoxRemoved { .. })) => {
+                to.send(Kind::Event, &event).await?;
+            }
+            Ok(_) => {}
+            Err(broadcast::error::RecvError::Lagged(_)) => {
+                to.send(Kind::Event, &api.snapshot().await).await?;
+            }
+            Err(broadcast::error::RecvError::Closed) => return Ok(()),
+        }
+    }
+}
+
+/// What comes before the answer.
+enum Out {
+    Event(Box<HostEvent>),
+    Chunk(Chunk),
+}
+
+impl From<Chunk> for Out {
+    fn from(chunk: Chunk) -> Self {
+        Out::Chunk(chunk)
+    }
+}
+
+/// A short queue: whoever fills it waits for the client.
+fn chunks_out() -> (mpsc::Sender<Chunk>, mpsc::Receiver<Chunk>) {
+    mpsc::channel(4)
+}
+
+/// Work that sends frames on the way; it ends when the client leaves.
+async fn with_frames<T: Serialize, F: Into<Out>>(
+    work: impl Future<Output = Result<T, ControlError>>,
+    mut frames: mpsc::Receiver<F>,
+    mut from: OwnedReadHalf,
+    mut to: Frames,
+) -> io::Result<()> {
+    let mut work = std::pin::pin!(work);
+    let reply = loop {
+        tokio::select! {
+            biased;
+            Some(frame) = frames.recv() => to.out(frame.into()).await?,
+            reply = &mut work => break reply,
+            () = gone(&mut from) => return Ok(()),
+        }
+    };
+    while let Ok(frame) = frames.try_recv() {
+        to.out(frame.into()).await?;
+    }
+    to.finish(reply.and_then(|r| value(&r))).await
 }
 
 /// Steps of a create, as events for the client. A full queue drops details, never the outcome.
@@ -381,6 +478,14 @@ impl Frames {
         let body = serde_json::to_vec(body)?;
         self.0.write_all(&frame::header(kind, body.len())?).await?;
         self.0.write_all(&body).await
+    }
+
+    async fn out(&mut self, out: Out) -> io::Result<()> {
+        match out {
+            Out::Event(event) => self.send(Kind::Event, &event).await,
+            Out::Chunk(Chunk::Stdout(bytes)) => self.bytes(Kind::Stdout, &bytes).await,
+            Out::Chunk(Chunk::Stderr(bytes)) => self.bytes(Kind::Stderr, &bytes).await,
+        }
     }
 
     async fn bytes(&mut self, kind: Kind, payload: &[u8]) -> io::Result<()> {

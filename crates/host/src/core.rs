@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -53,6 +53,11 @@ pub struct Core {
     pub connected: tokio::sync::Notify,
     /// The addresses of boxes.
     pub web: crate::urls::Web,
+    /// Boxes came, went or fell idle; see [`crate::autopause`].
+    pub nudge: tokio::sync::Notify,
+    /// What takes up room, and when that was added up; one adds up at a time.
+    pub sizes: Mutex<Option<(Instant, boxes::Disk)>>,
+    pub adding_up: tokio::sync::Mutex<()>,
 }
 
 /// Somebody who could answer a question.
@@ -84,6 +89,14 @@ pub struct Known {
     pub starting: bool,
     /// It has had its token from this host, or is about to.
     pub released: bool,
+    /// It has its token and was let go.
+    pub ready: bool,
+    /// How many commands of people run in it; see [`crate::rest`].
+    pub sessions: usize,
+    /// When it was last used, as far as people and its own life go.
+    pub active: Instant,
+    /// One thing at a time is done to it.
+    pub turn: Arc<tokio::sync::Mutex<()>>,
     /// A landing is under way, and whether another ref change came meanwhile.
     pub landing: Option<bool>,
     /// How often commits have been brought here of late.
@@ -108,6 +121,10 @@ impl Known {
             state,
             starting: false,
             released: false,
+            ready: false,
+            sessions: 0,
+            active: Instant::now(),
+            turn: Arc::default(),
             landing: None,
             landings,
             muted_until: None,
@@ -183,6 +200,9 @@ impl Core {
             checkpointing: tokio::sync::Mutex::default(),
             connected: tokio::sync::Notify::new(),
             web: crate::urls::Web::default(),
+            nudge: tokio::sync::Notify::new(),
+            sizes: Mutex::default(),
+            adding_up: tokio::sync::Mutex::default(),
         }
     }
 
@@ -212,6 +232,7 @@ impl Core {
             id: known.record.id.clone(),
             name: known.record.name.clone(),
             index: known.record.index,
+            project: known.record.project.clone(),
             project_root: known.record.project_root.clone(),
             workspace: known.record.workspace.clone(),
         };
@@ -286,13 +307,28 @@ impl Core {
                 if matches!(new, BoxState::Stopped | BoxState::Missing) {
                     known.agents.clear();
                 }
+                // Whoever starts it, or finds it running, lets it go.
+                known.ready &= matches!(new, BoxState::Running | BoxState::Paused);
                 true
             }
             _ => false,
         };
         if changed {
+            self.nudge.notify_one();
             self.send_view(id);
             self.send_status();
+        }
+    }
+
+    /// The box has its token and was let go.
+    pub fn set_ready(&self, id: &BoxId) {
+        let news = self.with_known(id, |known| {
+            known.active = Instant::now();
+            !std::mem::replace(&mut known.ready, true)
+        });
+        if news == Some(true) {
+            self.nudge.notify_one();
+            self.send_view(id);
         }
     }
 
@@ -327,8 +363,9 @@ impl Core {
     ) -> Result<(), StoreError> {
         let token_hash = *token.hash().as_bytes();
         self.store.put_box(StoredBox { record: record.clone(), token_hash }).await?;
-        let known = Known { released: true, ..Known::new(record, state) };
+        let known = Known { released: true, ready: true, ..Known::new(record, state) };
         self.state().boxes.insert(known.record.id.clone(), known);
+        self.nudge.notify_one();
         Ok(())
     }
 }

@@ -104,10 +104,13 @@ impl Core {
 
     /// Lists all boxes again: whatever happened while nobody listened.
     async fn look(self: &Arc<Self>, boxes: &Boxes) {
-        let seen = match boxes.seen().await {
-            Ok(seen) => seen,
-            Err(e) => return self.lost(e.to_string()),
-        };
+        if let Err(e) = self.look_now(boxes).await {
+            self.lost(e.to_string());
+        }
+    }
+
+    pub(crate) async fn look_now(self: &Arc<Self>, boxes: &Boxes) -> Result<(), boxes::Error> {
+        let seen = boxes.seen().await?;
         let detail = boxes.engine().profile().to_string();
         self.set_engine(EngineStatus { reachable: true, detail, hint: None });
         let ids: Vec<BoxId> = self.state().boxes.keys().cloned().collect();
@@ -127,6 +130,7 @@ impl Core {
         for (id, workspace) in self.store.unfinished().await.unwrap_or_default() {
             self.take_back(boxes, id, workspace);
         }
+        Ok(())
     }
 
     /// What the engine says, if it says it soon: the first thing a person asks is right then.
@@ -174,6 +178,8 @@ impl Core {
         self.set_engine(EngineStatus { reachable: false, detail: why, hint });
         let ids: Vec<BoxId> = self.state().boxes.keys().cloned().collect();
         for id in ids {
+            // It may be started anew while nobody looks, and then waits for a token.
+            self.state().set_released(&id, false);
             self.set_box_state(&id, BoxState::Unknown);
         }
     }
@@ -197,6 +203,9 @@ impl Core {
             self.state().set_released(id, false);
         }
         self.set_box_state(id, now);
+        if change == Change::Unpaused {
+            self.keep_bridge(id);
+        }
         // Started by somebody else: it waits for its token.
         if change == Change::Started && before != BoxState::Running {
             self.adopt_soon(id);

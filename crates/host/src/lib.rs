@@ -10,6 +10,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod api;
+mod autopause;
 mod bridge;
 mod checkpoints;
 pub mod client;
@@ -19,6 +20,7 @@ mod core;
 mod create;
 mod credentials;
 pub mod daemons;
+mod destroy;
 mod doctor;
 mod engine;
 mod events;
@@ -26,13 +28,16 @@ pub mod home;
 mod integrations;
 mod journal;
 mod lock;
+mod looking;
 mod policies;
 mod port;
 mod portless;
 mod prompt_command;
+mod prune;
 pub mod quiet;
 mod remotes;
 mod resolve;
+mod rest;
 #[cfg(test)]
 mod samples;
 mod sessions;

@@ -1,6 +1,7 @@
 //! Which box a person means. Pure.
 
 use protocol::control::{ControlError, ErrorCode, Target};
+use protocol::text::visible;
 use protocol::{BoxId, BoxName};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,8 @@ pub struct Candidate {
     pub id: BoxId,
     pub name: BoxName,
     pub index: u32,
+    /// The folder name of the project root.
+    pub project: String,
     pub project_root: PathBuf,
     pub workspace: PathBuf,
 }
@@ -17,39 +20,70 @@ pub struct Candidate {
 /// The shortest id prefix that is looked up.
 const MIN_PREFIX: usize = 3;
 
-/// An index (in the folder's project), an exact name, an id, or a unique id prefix; without any,
-/// the only box of the folder's project.
+/// An index (in the folder's project), an exact name, an id, a container's name, or a unique id
+/// prefix; `project/name`; `@project` for a project's only box; without any, the only box of the
+/// folder's project.
 pub fn resolve(boxes: &[Candidate], target: &Target) -> Result<BoxId, ControlError> {
-    let cwd = target.cwd.as_deref().map(Path::new);
-    let here: Vec<&Candidate> = boxes.iter().filter(|b| cwd.is_some_and(|c| b.holds(c))).collect();
+    let all: Vec<&Candidate> = boxes.iter().collect();
+    let here = around(&all, target.cwd.as_deref().map(Path::new));
     let Some(query) = target.query.as_deref() else {
         return only(&here, "this folder's project");
     };
-    if query.bytes().all(|b| b.is_ascii_digit()) && !query.starts_with('0') && !query.is_empty() {
-        let found: Vec<_> = here.iter().filter(|b| b.index.to_string() == query).copied().collect();
-        return if found.is_empty() {
-            Err(no_match(boxes, query))
-        } else {
-            only(&found, "that index")
+    if let Some(project) = query.strip_prefix('@') {
+        let found = of_project(&all, project);
+        return match found.as_slice() {
+            [] => Err(no_project(&all, project)),
+            _ => only(&found, &format!("project {}", visible(project))),
         };
     }
-    if let Some(exact) = boxes.iter().find(|b| b.name.as_str() == query || b.id.as_str() == query) {
+    if let Some((project, name)) = query.split_once('/') {
+        let found = of_project(&all, project);
+        return match found.as_slice() {
+            [] => Err(no_project(&all, project)),
+            _ => among(&found, &found, name),
+        };
+    }
+    among(&all, &here, query)
+}
+
+/// One of these boxes; an index counts in those that are here.
+fn among(boxes: &[&Candidate], here: &[&Candidate], query: &str) -> Result<BoxId, ControlError> {
+    let none = || Err(no_match(boxes, query));
+    if query.bytes().all(|b| b.is_ascii_digit()) && !query.starts_with('0') && !query.is_empty() {
+        let found: Vec<_> = here.iter().filter(|b| b.index.to_string() == query).copied().collect();
+        return if found.is_empty() { none() } else { only(&found, "that index") };
+    }
+    if let Some(exact) = boxes.iter().find(|b| b.is_called(query)) {
         return Ok(exact.id.clone());
     }
-    let prefixed: Vec<&Candidate> = boxes
-        .iter()
-        .filter(|b| query.len() >= MIN_PREFIX && b.id.as_str().starts_with(query))
-        .collect();
-    if prefixed.is_empty() {
-        Err(no_match(boxes, query))
-    } else {
-        only(&prefixed, "that id prefix")
-    }
+    let prefix = |b: &&&Candidate| query.len() >= MIN_PREFIX && b.id.as_str().starts_with(query);
+    let found: Vec<&Candidate> = boxes.iter().filter(prefix).copied().collect();
+    if found.is_empty() { none() } else { only(&found, "that id prefix") }
+}
+
+/// The boxes of the innermost project around a folder.
+fn around<'a>(boxes: &[&'a Candidate], cwd: Option<&Path>) -> Vec<&'a Candidate> {
+    let Some(cwd) = cwd else { return Vec::new() };
+    let depths = boxes.iter().map(|b| (b.depth(cwd), *b));
+    let innermost = depths.clone().filter_map(|(depth, _)| depth).max();
+    depths.filter(|(depth, _)| depth.is_some() && *depth == innermost).map(|(_, b)| b).collect()
+}
+
+fn of_project<'a>(boxes: &[&'a Candidate], project: &str) -> Vec<&'a Candidate> {
+    boxes.iter().filter(|b| b.project == project).copied().collect()
 }
 
 impl Candidate {
-    fn holds(&self, cwd: &Path) -> bool {
-        cwd.starts_with(&self.project_root) || cwd.starts_with(&self.workspace)
+    /// How deep the folder lies that is this box's and holds `cwd`.
+    fn depth(&self, cwd: &Path) -> Option<usize> {
+        let folders = [&self.project_root, &self.workspace].into_iter();
+        folders.filter(|f| cwd.starts_with(f)).map(|f| f.components().count()).max()
+    }
+
+    fn is_called(&self, query: &str) -> bool {
+        let container = query.strip_prefix("agentbox-");
+        let name = self.name.as_str();
+        name == query || self.id.as_str() == query || container == Some(name)
     }
 }
 
@@ -60,20 +94,43 @@ fn only(found: &[&Candidate], of: &str) -> Result<BoxId, ControlError> {
             .hint("agentbox create makes one, agentbox list --global shows all.")),
         many => {
             let text = format!("{of} has {} boxes; say which one", many.len());
-            let lines = many.iter().map(|b| format!("  {}) {}   (id {})", b.index, b.name, b.id));
+            // An index says nothing across projects.
+            let one = many.iter().all(|b| b.project_root == many[0].project_root);
+            let line = |b: &&Candidate| {
+                if one {
+                    return format!("  {}) {}   (id {})", b.index, b.name, b.id);
+                }
+                let root = visible(&b.project_root.display().to_string());
+                format!("  {}   (id {}, {root})", b.name, b.id)
+            };
+            let lines = many.iter().map(line);
             Err(lines.fold(ControlError::new(ErrorCode::Usage, text), ControlError::hint))
         }
     }
 }
 
-fn no_match(boxes: &[Candidate], query: &str) -> ControlError {
-    let text = format!("no box matches \"{}\"", protocol::text::visible(query));
+fn no_match(boxes: &[&Candidate], query: &str) -> ControlError {
+    let text = format!("no box matches \"{}\"", visible(query));
     let error = ControlError::new(ErrorCode::Usage, text);
-    let near = boxes.iter().map(|b| (distance(b.name.as_str(), query), b)).min_by_key(|(d, _)| *d);
-    match near {
-        Some((d, b)) if d <= 3 => error.hint(format!("did you mean {}?", b.name)),
-        _ => error.hint("agentbox list --global shows all boxes."),
+    match nearest(boxes.iter().map(|b| b.name.as_str()), query) {
+        Some(name) => error.hint(format!("did you mean {name}?")),
+        None => error.hint("agentbox list --global shows all boxes."),
     }
+}
+
+fn no_project(boxes: &[&Candidate], project: &str) -> ControlError {
+    let text = format!("no project with boxes is called \"{}\"", visible(project));
+    let error = ControlError::new(ErrorCode::Usage, text);
+    match nearest(boxes.iter().map(|b| b.project.as_str()), project) {
+        Some(name) => error.hint(format!("did you mean {}?", visible(name))),
+        None => error.hint("agentbox list --global shows all boxes and their projects."),
+    }
+}
+
+/// The word that is almost the one that was typed.
+fn nearest<'a>(words: impl Iterator<Item = &'a str>, typed: &str) -> Option<&'a str> {
+    let near = words.map(|word| (distance(word, typed), word)).min_by_key(|(d, _)| *d);
+    near.filter(|(d, _)| *d <= 3).map(|(_, word)| word)
 }
 
 /// Edits between two words.
@@ -101,6 +158,7 @@ mod tests {
             id: id.parse().unwrap(),
             name: name.parse().unwrap(),
             index,
+            project: root.rsplit('/').next().unwrap().into(),
             project_root: root.into(),
             workspace: root.into(),
         }
@@ -129,6 +187,34 @@ mod tests {
         assert_eq!(miss.message, "no box matches \"zz\"");
         assert!(find(Some("bf"), "/").is_err(), "two characters are no prefix");
         assert_eq!(find(Some("dosc"), "/").unwrap_err().hints, ["did you mean docs?"]);
+        assert_eq!(find(Some("agentbox-docs"), "/").unwrap(), "bffffffff");
+    }
+
+    #[test]
+    fn boxes_16_27_a_project_can_be_named() {
+        assert_eq!(find(Some("q/docs"), "/").unwrap(), "bffffffff");
+        assert_eq!(find(Some("p/2"), "/q").unwrap(), "b12345678");
+        assert_eq!(find(Some("@q"), "/p").unwrap(), "bffffffff");
+        assert!(find(Some("p/docs"), "/").is_err(), "a box of another project");
+        let many = find(Some("@p"), "/").unwrap_err();
+        assert_eq!(many.hints, ["  1) fix   (id b12300000)", "  2) b123   (id b12345678)"]);
+        let miss = find(Some("@zzzz"), "/").unwrap_err();
+        assert_eq!(miss.message, "no project with boxes is called \"zzzz\"");
+        assert!(find(Some("zzzz/docs"), "/").is_err());
+    }
+
+    #[test]
+    fn a_project_in_a_project_comes_first() {
+        let mut all = boxes();
+        all.push(candidate("b77777777", "inner", 1, "/p/inner"));
+        let target = |cwd: &str| Target { query: None, cwd: Some(cwd.into()) };
+        assert_eq!(resolve(&all, &target("/p/inner/src")).unwrap().as_str(), "b77777777");
+        assert!(resolve(&all, &target("/p/other")).is_err());
+        // Two projects of one name: their folders tell them apart.
+        all.push(candidate("b88888888", "twin", 1, "/elsewhere/inner"));
+        let twins = Target { query: Some("@inner".into()), cwd: None };
+        let lines = resolve(&all, &twins).unwrap_err().hints;
+        assert_eq!(lines[0], "  inner   (id b77777777, /p/inner)");
     }
 
     #[test]

@@ -40,6 +40,7 @@ impl Api {
 
     pub async fn start_session(&self, start: StartSession) -> Reply<SessionView> {
         let id = self.find(&start.target)?;
+        let _used = self.core.session(&id);
         self.core.bring_up(&id).await?;
         let (boxes, record) = self.core.reach(&id).await?;
         let (cols, rows) = (start.cols, start.rows);
@@ -212,15 +213,7 @@ impl Core {
 
     /// A box that is touched runs afterwards.
     pub(crate) async fn bring_up(self: &Arc<Self>, id: &BoxId) -> Reply<()> {
-        match self.box_state(id) {
-            BoxState::Running => Ok(()),
-            BoxState::Missing => {
-                let text = "the box has no container any more; was it removed?";
-                Err(ControlError::new(ErrorCode::Failed, text)
-                    .hint("agentbox destroy forgets it, agentbox create makes a new one."))
-            }
-            _ => self.start_box(id).await,
-        }
+        self.awake(id).await
     }
 
     /// Takes note of what a box said, where it is about its agents.

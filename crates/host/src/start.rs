@@ -94,6 +94,7 @@ impl Host {
         ));
         core.tasks.spawn(core.clone().follow_engine());
         core.clone().open_ways().await;
+        core.tasks.spawn(core.clone().keep_few_running());
         let writing = core.events_log.clone().write(core.store.clone(), core.stop.clone());
         core.tasks.spawn(writing);
         Ok(Self { api, core, _lock: lock })

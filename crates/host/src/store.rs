@@ -12,6 +12,7 @@ mod boxes;
 mod checkpoints;
 mod credentials;
 mod events;
+mod rest;
 
 pub use approvals::in_words;
 pub use audit::Filter;

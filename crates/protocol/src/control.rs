@@ -5,6 +5,7 @@ use crate::events::BoxEvent;
 use crate::integrations::{Layer, SecretText};
 #[allow(unused_imports, reason = "named beside the requests they answer")]
 use crate::links::{EditorLink, Link, LinkTo, SshConfig};
+use crate::looking::{BranchFate, Usage};
 use crate::question::{Outcome, Question, Surface, Verdict};
 use crate::sessions::{Agent, StartSession};
 use crate::{BoxId, GrantId, Millis, QuestionId, SecretId};
@@ -35,7 +36,13 @@ pub enum Request {
     /// What destroying would lose. → [`Loss`]
     WhatIfDestroyed { target: Target },
     /// → [`Destroyed`]
-    DestroyBox { target: Target },
+    DestroyBox {
+        target: Target,
+        /// None: deleted when it has no commits of its own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "bindings", ts(optional))]
+        branch: Option<BranchFate>,
+    },
     /// Runs a command in a box; Stdin/Stdout/Stderr/Resize frames flow. → [`Exited`]
     Exec(Exec),
     /// → `Vec<Question>`, oldest first
@@ -139,6 +146,28 @@ pub enum Request {
     EditorLink { target: Target },
     /// → [`SshConfig`]
     SshConfig,
+    // Lifecycle and looking.
+    /// Freezes a box; where the engine cannot, stops it. → [`BoxView`]
+    PauseBox { target: Target },
+    /// Lets a paused box go on. → [`BoxView`]
+    UnpauseBox { target: Target },
+    /// Brings back a box, or every box nobody has put to rest. → `Recovery`
+    Recover { target: Option<Target> },
+    /// Until the box runs and was let go, at most so long. → `Waited`
+    WaitFor { target: Target, seconds: u32 },
+    /// → `BoxDetails`
+    Details { target: Target },
+    /// What the box's first process said, as Stdout and Stderr frames. → `()`
+    Logs { target: Target, tail: u32, follow: bool },
+    /// What boxes use, as [`HostEvent::Usage`] until the client leaves. → never
+    FollowUsage { target: Option<Target>, every_ms: u32 },
+    /// A snapshot, then boxes as they change, until the client leaves. Who follows these answers no
+    /// questions. → never
+    FollowBoxes,
+    /// The workspace of a box as a tar stream, in Stdout frames. → `Exported`
+    ExportBox { target: Target },
+    /// What is left behind; with `only`, that is removed. → `Pruned`
+    Prune { all: bool, only: Option<Vec<String>> },
 }
 
 /// Which box is meant.
@@ -304,6 +333,16 @@ pub struct Loss {
     pub view: BoxView,
     /// Lines of `git status --porcelain` in the box; none when it cannot be asked.
     pub uncommitted: Option<Vec<String>>,
+    /// Commits on its branch that are on no remote: “9f31c02 Check token expiry”. They stay when the
+    /// branch does.
+    #[serde(default)]
+    pub unpushed: Vec<String>,
+    /// How many there are in all.
+    #[serde(default)]
+    pub unpushed_count: u32,
+    /// Commits on other branches in the box: nobody else has them. None when it cannot be asked.
+    #[serde(default)]
+    pub stranded: Option<Vec<String>>,
 }
 
 /// What a destroy did, object by object.
@@ -314,6 +353,9 @@ pub struct Destroyed {
     pub view: BoxView,
     /// “container agentbox-x”, “network agentbox-x”, …
     pub removed: Vec<String>,
+    /// What was gone already.
+    #[serde(default)]
+    pub absent: Vec<String>,
     /// What could not be removed, and why.
     pub failed: Vec<String>,
     /// The host branch that stays because it has commits.
@@ -423,6 +465,10 @@ pub enum HostEvent {
     },
     Progress {
         progress: Progress,
+    },
+    /// What boxes use; only for those who asked.
+    Usage {
+        usage: Usage,
     },
     ShowWindow {
         page: String,

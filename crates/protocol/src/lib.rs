@@ -17,6 +17,7 @@ pub mod frame;
 pub mod ids;
 pub mod integrations;
 pub mod links;
+pub mod looking;
 pub mod question;
 pub mod rpc;
 pub mod sessions;

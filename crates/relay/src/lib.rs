@@ -39,7 +39,7 @@ pub use ports::{
 };
 pub use probe::Probe;
 pub use registration::{Registration, RemoteUrls, Worktree};
-pub use server::{Deps, Rates, Relay, Waits};
+pub use server::{Activity, Deps, Rates, Relay, Waits};
 pub use token::{Token, TokenHash};
 
 /// For throwing noise at decisions, with a box that has a repository on GitHub and everything

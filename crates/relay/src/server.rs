@@ -35,7 +35,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
@@ -136,6 +136,14 @@ pub(crate) struct Shared {
     pub tasks: TaskTracker,
 }
 
+/// Whether a box has something to do with the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activity {
+    UnderWay,
+    /// When it last had; none never.
+    Last(Option<Instant>),
+}
+
 pub(crate) struct BoxState {
     pub registration: Registration,
     /// One git operation per transfer repository at a time.
@@ -155,6 +163,8 @@ pub(crate) struct BoxState {
     pub copies: Arc<Semaphore>,
     pub closed: CancellationToken,
     places: Arc<Semaphore>,
+    /// When a connection of it last ended.
+    last: Mutex<Option<Instant>>,
 }
 
 /// While a box is given a new token it may still present the old one.
@@ -213,6 +223,7 @@ impl Relay {
             copies: Arc::new(Semaphore::new(MAX_COPIES)),
             closed: CancellationToken::new(),
             places: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            last: Mutex::default(),
         });
         self.shared.lock().insert(id, state);
     }
@@ -303,6 +314,16 @@ impl Relay {
         let state = self.shared.lock().remove(id)?;
         state.closed.cancel();
         Some(state.locks.clone())
+    }
+
+    /// What a box has to do with the host just now.
+    pub fn activity(&self, id: &BoxId) -> Activity {
+        let state = self.shared.lock().get(id).cloned();
+        let Some(state) = state else { return Activity::Last(None) };
+        if state.places.available_permits() < MAX_CONNECTIONS {
+            return Activity::UnderWay;
+        }
+        Activity::Last(*state.last.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Brings a box's branches to the user's repository. False when nothing could be written there.
@@ -450,7 +471,7 @@ async fn serve<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let closed = state.closed.clone();
+    let (closed, served) = (state.closed.clone(), state.clone());
     let wait = shared.deps.waits.request;
     let service = hyper::service::service_fn(move |request| {
         let (shared, state) = (shared.clone(), state.clone());
@@ -473,6 +494,7 @@ async fn serve<S>(
             let _ = tokio::time::timeout(LAST_WORDS, connection).await;
         }
     }
+    *served.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
 }
 
 /// The stream, and a second handle on it that only listens for its end.

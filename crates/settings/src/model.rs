@@ -37,6 +37,8 @@ pub struct Settings {
     pub codex: AgentSettings,
     #[serde(deserialize_with = "or_default")]
     pub opencode: AgentSettings,
+    #[serde(deserialize_with = "or_default")]
+    pub autopause: Autopause,
 }
 
 impl Settings {
@@ -94,6 +96,23 @@ fn session_name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D:
             "sessionName: {name:?} is no name of a session: letters, digits, - and _"
         ))),
         name => Ok(name),
+    }
+}
+
+/// When boxes that nobody uses are frozen.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "keys below it")]
+pub struct Autopause {
+    pub enabled: bool,
+    /// Below and at this number none is frozen.
+    pub max_running_boxes: u32,
+    /// How long a box must have been idle.
+    pub idle_minutes: u32,
+}
+
+impl Default for Autopause {
+    fn default() -> Self {
+        Self { enabled: true, max_running_boxes: 5, idle_minutes: 5 }
     }
 }
 

@@ -35,7 +35,7 @@ const RETRY_MS = 1000;
 export const PAGES = ["inbox", "boxes", "activity", "credentials", "integrations", "rules"] as const;
 export type Page = (typeof PAGES)[number];
 export type Answer = Verdict["kind"];
-export type Verb = "start" | "stop" | "destroy" | "mute";
+export type Verb = "start" | "stop" | "pause" | "resume" | "destroy" | "mute";
 
 /** A question and what the window does with it. */
 export interface Ask {
@@ -350,6 +350,14 @@ export class AppState {
 
   stopBox(id: BoxId): Promise<void> {
     return this.#verb(id, "stop", async () => this.#putBox(await this.#call({ method: "stopBox", params: toBox(id) })));
+  }
+
+  pauseBox(id: BoxId): Promise<void> {
+    return this.#verb(id, "pause", async () => this.#putBox(await this.#call({ method: "pauseBox", params: toBox(id) })));
+  }
+
+  resumeBox(id: BoxId): Promise<void> {
+    return this.#verb(id, "resume", async () => this.#putBox(await this.#call({ method: "unpauseBox", params: toBox(id) })));
   }
 
   destroyBox(id: BoxId): Promise<void> {

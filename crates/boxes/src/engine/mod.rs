@@ -17,6 +17,8 @@ pub(crate) use hijack::{Hijacked, ReadHalf, WriteHalf};
 
 use crate::{Channel, Error};
 use bollard::Docker;
+use bollard::models::SystemInfoCgroupDriverEnum as CgroupDriver;
+use bollard::models::SystemInfoCgroupVersionEnum as CgroupVersion;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +51,10 @@ pub struct Profile {
     /// switched off for the container.
     pub selinux: bool,
     pub storage_driver: String,
+    /// It can freeze a container.
+    pub can_pause: bool,
+    /// Where it keeps everything, on its own computer.
+    pub data_root: String,
     /// It runs on this computer's own kernel, so a Unix socket of ours works in a container.
     pub own_kernel: bool,
 }
@@ -178,16 +184,24 @@ async fn profile(docker: &Docker, address: &Address) -> Result<Profile, Error> {
     } else {
         Kind::Docker
     };
+    let rootless = has("name=rootless") || has("rootless");
     Ok(Profile {
         kind,
         version: version.version.unwrap_or_default(),
         api: docker.client_version().to_string(),
         address: address.clone(),
-        rootless: has("name=rootless") || has("rootless"),
+        rootless,
         selinux: has("name=selinux") || has("selinux"),
         storage_driver: info.driver.unwrap_or_default(),
+        can_pause: can_pause(rootless, info.cgroup_driver, info.cgroup_version),
+        data_root: info.docker_root_dir.unwrap_or_default(),
         own_kernel: is_ours(address, kind, &there, here().as_ref()),
     })
+}
+
+/// Freezing is the kernel's cgroups; without root only the second version can be had.
+fn can_pause(rootless: bool, driver: Option<CgroupDriver>, version: Option<CgroupVersion>) -> bool {
+    driver != Some(CgroupDriver::NONE) && !(rootless && version == Some(CgroupVersion::_1))
 }
 
 /// What a kernel says of itself: its release and the computer's name.
@@ -226,6 +240,16 @@ fn require_api(profile: &Profile) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn boxes_16_54_without_root_the_old_cgroups_cannot_pause() {
+        let (v1, v2) = (Some(CgroupVersion::_1), Some(CgroupVersion::_2));
+        assert!(can_pause(false, Some(CgroupDriver::CGROUPFS), v1));
+        assert!(can_pause(true, Some(CgroupDriver::SYSTEMD), v2));
+        assert!(!can_pause(true, Some(CgroupDriver::CGROUPFS), v1));
+        assert!(!can_pause(true, Some(CgroupDriver::NONE), v2));
+        assert!(can_pause(false, None, None));
+    }
 
     #[test]
     fn only_an_engine_on_this_very_kernel_gets_sockets() {

@@ -6,6 +6,7 @@
 
 mod branch;
 mod carry;
+mod fate;
 mod git;
 mod remotes;
 mod stores;
@@ -14,6 +15,7 @@ pub(crate) mod testing;
 
 pub use branch::choose_branch;
 pub use carry::{Carry, carry, unpin};
+pub use fate::{Unpushed, delete_branch, goes_beyond, pinned, unpushed};
 pub use stores::ObjectStore;
 
 use crate::{Error, Remote, RepoRecord};

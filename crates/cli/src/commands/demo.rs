@@ -214,7 +214,8 @@ fn judge(code: i32, answered: Option<&wire::Outcome>) -> Result<(), CommandError
 }
 
 fn sweep(ui: &Ui, client: &Client, view: &BoxView) -> Result<(), CommandError> {
-    let gone: Destroyed = client.call(&Request::DestroyBox { target: Target::id(&view.id) })?;
+    let gone: Destroyed =
+        client.call(&Request::DestroyBox { target: Target::id(&view.id), branch: None })?;
     // Its branch goes with the folder.
     let gone = Destroyed { kept_branch: None, ..gone };
     ui.say(&format!("\n{}", destroy::render_done(ui.err, &gone).trim_end()));

@@ -3,38 +3,60 @@
 //! What would be lost is shown before the question, and what was shown is what is destroyed: the
 //! second call names the box by id, whatever the first one resolved.
 
+mod export;
+
 use crate::ask;
-use crate::context::{Context, target};
-use crate::error::{CommandError, Exit, Outcome};
+use crate::context::Context;
+use crate::error::{CommandError, Exit, Kind, Outcome};
 use crate::interrupt::Interrupt;
 use crate::json;
+use crate::several::Which;
 use crate::ui::Look;
+use export::Export;
+use protocol::boxes::BoxView;
 use protocol::control::{Destroyed, Loss, Request, Target};
+use protocol::looking::BranchFate;
 use protocol::text::visible;
 use std::fmt::Write;
+use std::path::PathBuf;
 
-/// How many uncommitted files are listed by name.
+/// How many files and commits are listed by name.
 const LISTED: usize = 10;
 
 /// Destroy a box
 ///
-/// Removes the container, its network and its files. A branch with commits stays in your
-/// repository. Shows what would be lost and asks first.
+/// Removes the container, its network, its volumes and its files. A branch with commits stays in
+/// your repository. Shows what would be lost (uncommitted files, commits on no remote) and asks
+/// first. Every object is told as removed, absent or failed; exit code 1 when one failed.
 #[derive(Debug, clap::Args)]
 #[command(
     visible_alias = "rm",
     after_help = "Examples:
   agentbox destroy fix-login      show what would be lost, then ask
-  agentbox destroy fix-login -y   do not ask"
+  agentbox destroy a b -y         several, without asking
+  agentbox destroy fix-login --export fix-login.tar
+                                  save its files first"
 )]
 pub struct Args {
-    /// Number, name, id or unique id prefix [default: the project's only box]
-    #[arg(value_name = "BOX")]
-    which: Option<String>,
+    #[command(flatten)]
+    which: Which,
 
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
+
+    /// Save the workspace as a tar file first, ignored files included, git's own data not
+    #[arg(long, value_name = "FILE")]
+    export: Option<PathBuf>,
+
+    /// Keep the box's branch in your repository, whatever is on it
+    #[arg(long, conflicts_with = "delete_branch")]
+    keep_branch: bool,
+
+    /// Delete the box's branch in your repository, and the commits on it [default: only when it has
+    /// no commits of its own]
+    #[arg(long)]
+    delete_branch: bool,
 
     /// Print what was removed as JSON
     #[arg(long)]
@@ -46,28 +68,74 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         return Err(CommandError::usage("destroying needs a yes, and nobody can be asked here")
             .hint("add -y when you are sure"));
     }
+    let mut targets = args.which.targets();
+    let many = targets.len() > 1;
+    let export = match &args.export {
+        Some(_) if many => {
+            return Err(CommandError::usage("--export saves one box, and several were named"));
+        }
+        Some(file) => Some(Export::prepare(&ctx.ui, file, args.yes)?),
+        None => None,
+    };
+    let branch = match (args.keep_branch, args.delete_branch) {
+        (true, _) => Some(BranchFate::Keep),
+        (_, true) => Some(BranchFate::Delete),
+        _ => None,
+    };
     let client = ctx.client()?;
-    let mut target = target(args.which);
     if !args.yes {
-        let loss: Loss = client.call(&Request::WhatIfDestroyed { target })?;
-        ctx.ui.say(&render_loss(ctx.ui.err, &loss));
-        if !ask::yes(&ctx.ui, &format!("Destroy {}?", loss.view.name)) {
+        let mut shown: Vec<BoxView> = Vec::new();
+        for target in targets {
+            let loss: Loss = client.call(&Request::WhatIfDestroyed { target })?;
+            if shown.iter().all(|view| view.id != loss.view.id) {
+                ctx.ui.say(&render_loss(ctx.ui.err, &loss, branch));
+                shown.push(loss.view);
+            }
+        }
+        let question = match shown.as_slice() {
+            [one] => format!("Destroy {}?", one.name),
+            all => format!("Destroy these {} boxes?", all.len()),
+        };
+        if !ask::yes(&ctx.ui, &question) {
             ctx.ui.say("Nothing was destroyed.");
             return Ok(Exit::OK);
         }
-        target = Target::id(&loss.view.id);
+        targets = shown.iter().map(|view| Target::id(&view.id)).collect();
     }
     let interrupt = Interrupt::install()?;
-    let done: Destroyed = interrupt.call(&client, &Request::DestroyBox { target }, |_| {})?;
-    if args.json {
-        json::print(&ctx.ui, "destroyed", &done)?;
-    } else {
-        ctx.ui.out(&render_done(ctx.ui.out, &done))?;
+    if let (Some(export), [target]) = (export, targets.as_slice()) {
+        export.save(&ctx.ui, &client, &interrupt, target)?;
     }
-    Ok(if done.failed.is_empty() { Exit::OK } else { Exit::FAILED })
+    let (mut all, mut exit) = (Vec::new(), Exit::OK);
+    for target in targets {
+        let request = Request::DestroyBox { target, branch };
+        match interrupt.call::<Destroyed>(&client, &request, |_| {}) {
+            Ok(done) => {
+                if !args.json {
+                    ctx.ui.out(&render_done(ctx.ui.out, &done))?;
+                }
+                if !done.failed.is_empty() {
+                    exit = Exit::FAILED;
+                }
+                all.push(done);
+            }
+            Err(error) if many && error.kind != Kind::Interrupted => {
+                ctx.ui.report(&error);
+                exit = Exit(error.kind.exit_code().max(exit.0));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if args.json {
+        match all.as_slice() {
+            [one] if !many => json::print(&ctx.ui, "destroyed", one)?,
+            all => json::print(&ctx.ui, "destroyed", &all)?,
+        }
+    }
+    Ok(exit)
 }
 
-fn render_loss(look: Look, loss: &Loss) -> String {
+fn render_loss(look: Look, loss: &Loss, branch: Option<BranchFate>) -> String {
     let view = &loss.view;
     let mut text = format!("{} of {}\n", look.bold(view.name.as_str()), visible(&view.project));
     match &loss.uncommitted {
@@ -80,23 +148,56 @@ fn render_loss(look: Look, loss: &Loss) -> String {
             );
         }
         Some(files) if files.is_empty() => text.push_str("  no uncommitted changes\n"),
-        Some(files) => uncommitted(&mut text, look, files),
+        Some(files) => will_be_lost(&mut text, look, files, 0, "uncommitted change"),
     }
-    if let Some(branch) = &view.branch {
-        let _ = writeln!(text, "  commits on {} stay in your repository", visible(branch));
+    if let Some(commits) = loss.stranded.as_ref().filter(|commits| !commits.is_empty()) {
+        will_be_lost(&mut text, look, commits, 0, "commit on other branches");
+    }
+    let Some(own) = &view.branch else { return text };
+    let own = visible(own);
+    match (loss.unpushed_count, branch) {
+        (0, _) => {
+            let _ = writeln!(text, "  no unpushed commits on {own}");
+        }
+        (count, fate) => {
+            let rest = (count as usize).saturating_sub(loss.unpushed.len());
+            let what = format!("unpushed commit on {own}");
+            if fate == Some(BranchFate::Delete) {
+                will_be_lost(&mut text, look, &loss.unpushed, rest, &what);
+            } else {
+                let stay = if count == 1 { "stays" } else { "stay" };
+                let commits = counted(count as usize, &what);
+                let _ = writeln!(text, "  {commits} {stay} in your repository:");
+                some(&mut text, &loss.unpushed, rest);
+            }
+        }
     }
     text
 }
 
-fn uncommitted(text: &mut String, look: Look, files: &[String]) {
-    let changes = if files.len() == 1 { "change" } else { "changes" };
-    let _ =
-        writeln!(text, "  {} {} uncommitted {changes} will be lost:", look.bad("⚠"), files.len());
-    for file in files.iter().take(LISTED) {
-        let _ = writeln!(text, "      {}", visible(file));
+fn will_be_lost(text: &mut String, look: Look, lines: &[String], more: usize, what: &str) {
+    let count = counted(lines.len() + more, what);
+    let _ = writeln!(text, "  {} {count} will be lost:", look.bad("⚠"));
+    some(text, lines, more);
+}
+
+/// “2 commits on other branches”: the noun before “ on ” is what is counted.
+fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    match what.split_once(" on ") {
+        Some((noun, place)) => format!("{count} {noun}{plural} on {place}"),
+        None => format!("{count} {what}{plural}"),
     }
-    if files.len() > LISTED {
-        let _ = writeln!(text, "      and {} more", files.len() - LISTED);
+}
+
+/// The first of them, and how many more there are.
+fn some(text: &mut String, lines: &[String], more: usize) {
+    for line in lines.iter().take(LISTED) {
+        let _ = writeln!(text, "      {}", visible(line));
+    }
+    let more = more + lines.len().saturating_sub(LISTED);
+    if more > 0 {
+        let _ = writeln!(text, "      and {more} more");
     }
 }
 
@@ -105,11 +206,14 @@ pub fn render_done(look: Look, done: &Destroyed) -> String {
     for object in &done.removed {
         let _ = writeln!(text, "removed  {}", visible(object));
     }
+    for object in &done.absent {
+        let _ = writeln!(text, "absent   {}", visible(object));
+    }
     for object in &done.failed {
         let _ = writeln!(text, "{}   {}", look.bad("failed"), visible(object));
     }
     if let Some(branch) = &done.kept_branch {
-        let _ = writeln!(text, "kept     branch {}, it has commits", visible(branch));
+        let _ = writeln!(text, "kept     branch {}", visible(branch));
     }
     text
 }
@@ -123,8 +227,20 @@ mod tests {
     fn the_loss_is_spelled_out() {
         let view = samples::boxes().remove(0);
         let many = (0..12).map(|i| format!(" M src/file{i}.rs")).collect();
-        let losses = [None, Some(vec![]), Some(vec!["?? a\x1b[2K".to_owned()]), Some(many)]
-            .map(|uncommitted| render_loss(Look::PLAIN, &Loss { view: view.clone(), uncommitted }));
+        let of = |uncommitted, unpushed: &[&str], count, stranded: &[&str]| Loss {
+            view: view.clone(),
+            uncommitted,
+            unpushed: unpushed.iter().map(|c| (*c).to_owned()).collect(),
+            unpushed_count: count,
+            stranded: Some(stranded.iter().map(|c| (*c).to_owned()).collect()),
+        };
+        let losses = [
+            (of(None, &[], 0, &[]), None),
+            (of(Some(vec![]), &["9f31c02 Check expiry"], 1, &["1a77be4 Try it"]), None),
+            (of(Some(vec!["?? a\x1b[2K".to_owned()]), &[], 0, &[]), None),
+            (of(Some(many), &["9f31c02 Check expiry"], 30, &[]), Some(BranchFate::Delete)),
+        ]
+        .map(|(loss, fate)| render_loss(Look::PLAIN, &loss, fate));
         insta::assert_snapshot!(losses.join("\n"));
     }
 
@@ -133,6 +249,7 @@ mod tests {
         let done = Destroyed {
             view: samples::boxes().remove(0),
             removed: vec!["container agentbox-fix-login".into()],
+            absent: vec!["volume agentbox-docker-b0000000a".into()],
             failed: vec!["network agentbox-fix-login: has active endpoints".into()],
             kept_branch: Some("agentbox/fix-login".into()),
         };

@@ -2,11 +2,12 @@
 
 use crate::context::{Context, current_dir};
 use crate::error::{Exit, Outcome};
+use crate::follow::{self, Screen, Then};
 use crate::json;
 use crate::table;
 use crate::ui::Look;
 use protocol::boxes::BoxView;
-use protocol::control::Request;
+use protocol::control::{HostEvent, Request};
 use protocol::sessions::AgentState;
 use protocol::text::visible;
 use std::path::Path;
@@ -14,12 +15,13 @@ use std::path::Path;
 /// List boxes
 ///
 /// Shows the boxes of the project you are in; all boxes with -g. N is what other commands take as
-/// a short name inside the project.
+/// a short name inside the project. With -w it stays and shows every change until Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(
     visible_alias = "ls",
     after_help = "Examples:
   agentbox list             boxes of the project in this folder
+  agentbox list -gw         all boxes, as they change
   agentbox list -g --json   all boxes, for a program"
 )]
 pub struct Args {
@@ -27,12 +29,19 @@ pub struct Args {
     #[arg(short, long, visible_short_alias = 'a', visible_alias = "all")]
     global: bool,
 
+    /// Stay and show what changes
+    #[arg(short, long, conflicts_with = "json")]
+    watch: bool,
+
     /// Print JSON
     #[arg(short, long)]
     json: bool,
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
+    if args.watch {
+        return watch(ctx, args.global);
+    }
     let all: Vec<BoxView> = ctx.client()?.call(&Request::Boxes)?;
     let total = all.len();
     let shown = if args.global { all } else { of_project(all, current_dir().as_deref()) };
@@ -55,6 +64,41 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         }
     }
     Ok(Exit::OK)
+}
+
+/// Fed by the host's events: nothing is asked again and again.
+fn watch(ctx: &Context, global: bool) -> Outcome {
+    let (mut all, mut screen, mut drawn) = (Vec::new(), Screen::default(), None);
+    let cwd = current_dir();
+    follow::events(&ctx.client()?, &Request::FollowBoxes, |event| {
+        apply(&mut all, event);
+        let shown = if global { all.clone() } else { of_project(all.clone(), cwd.as_deref()) };
+        let text = match shown.as_slice() {
+            [] => "No boxes.\n".to_owned(),
+            shown => render(ctx.ui.out, shown),
+        };
+        if drawn.as_ref() != Some(&text) {
+            screen.draw(&ctx.ui, &text)?;
+            drawn = Some(text);
+        }
+        Ok(Then::GoOn)
+    })?;
+    Ok(Exit::OK)
+}
+
+fn apply(all: &mut Vec<BoxView>, event: HostEvent) {
+    match event {
+        HostEvent::Snapshot { boxes, .. } => *all = boxes,
+        HostEvent::BoxChanged { view } => {
+            match all.iter_mut().find(|b| b.id == view.id) {
+                Some(known) => *known = view,
+                None => all.push(view),
+            }
+            all.sort_by(|a, b| (&a.project_root, a.index).cmp(&(&b.project_root, b.index)));
+        }
+        HostEvent::BoxRemoved { id } => all.retain(|b| b.id != id),
+        _ => {}
+    }
 }
 
 /// The boxes of the innermost project around a folder.
@@ -128,6 +172,20 @@ mod tests {
         let text = render(Look::PLAIN, &samples::boxes());
         assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
         insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_watched_list_follows_every_change() {
+        let (mut all, boxes) = (Vec::new(), samples::boxes());
+        apply(&mut all, HostEvent::BoxChanged { view: boxes[1].clone() });
+        apply(&mut all, HostEvent::BoxChanged { view: boxes[0].clone() });
+        let names = |all: &[BoxView]| all.iter().map(|b| b.name.to_string()).collect::<Vec<_>>();
+        assert_eq!(names(&all), ["fix-login", "perf"]);
+        let stopped = BoxView { state: protocol::boxes::BoxState::Stopped, ..boxes[0].clone() };
+        apply(&mut all, HostEvent::BoxChanged { view: stopped.clone() });
+        assert_eq!(all[0], stopped);
+        apply(&mut all, HostEvent::BoxRemoved { id: stopped.id });
+        assert_eq!(names(&all), ["perf"]);
     }
 
     #[test]

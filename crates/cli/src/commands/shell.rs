@@ -205,9 +205,12 @@ fn end(ctx: &Context, client: &Client, args: KillArgs) -> Outcome {
 fn names_a_box(client: &Client, word: &str) -> Result<bool, ClientError> {
     let boxes: Vec<BoxView> = client.call(&Request::Boxes)?;
     let is_index = word.bytes().all(|b| b.is_ascii_digit());
+    // `@project` and `project/name`; a path in a box begins with a slash or a dot.
+    let is_qualified = word.starts_with('@')
+        || word.split_once('/').is_some_and(|(p, _)| boxes.iter().any(|b| b.project == p));
     let is_id = |b: &BoxView| word.len() >= 3 && b.id.as_str().starts_with(word);
     let is_one = |b: &BoxView| b.name.as_str() == word || is_id(b);
-    Ok(is_index || boxes.iter().any(is_one))
+    Ok(is_index || is_qualified || boxes.iter().any(is_one))
 }
 
 /// The word named no box: it may be a command for the only one there is.

@@ -79,6 +79,7 @@ fn destroyed(failed: &[&str]) -> Destroyed {
     Destroyed {
         view: a_box("/p".as_ref()),
         removed: vec!["container agentbox-fix-login".into()],
+        absent: vec![],
         failed: failed.iter().map(|f| (*f).to_owned()).collect(),
         kept_branch: Some("agentbox/fix-login".into()),
     }
@@ -90,7 +91,7 @@ fn boxes_16_53_destroy_tells_each_object_and_fails_with_one() {
     let output = fine.run(&["destroy", "fix-login", "-y"]).exits(0);
     assert_eq!(
         output.stdout,
-        "removed  container agentbox-fix-login\nkept     branch agentbox/fix-login, it has commits\n"
+        "removed  container agentbox-fix-login\nkept     branch agentbox/fix-login\n"
     );
     let output =
         FakeHost::always(destroyed(&["network agentbox-x: in use"])).run(&["rm", "-y"]).exits(1);
@@ -102,6 +103,9 @@ fn destroy_at_a_terminal(answer: &str) -> (FakeHost, Ended) {
         Request::WhatIfDestroyed { .. } => call.result(&Loss {
             view: a_box("/p".as_ref()),
             uncommitted: Some(vec![" M src/lib.rs".into()]),
+            unpushed: vec!["9f31c02 Check expiry".into()],
+            unpushed_count: 1,
+            stranded: Some(vec![]),
         }),
         _ => call.result(&destroyed(&[])),
     });

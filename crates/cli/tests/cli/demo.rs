@@ -57,6 +57,7 @@ fn host(outcome: Option<Outcome>, exit_code: i32) -> FakeHost {
         }
         Request::Audit { .. } => call.result(&[(); 0]),
         Request::DestroyBox { .. } => call.result(&Destroyed {
+            absent: vec![],
             view: a_box(Path::new("/p")),
             removed: vec!["container agentbox-demo".into()],
             failed: vec![],

@@ -103,6 +103,7 @@ impl Store {
             tx.execute("DELETE FROM grants WHERE box_id = ?1 AND reach = 'box'", [&id])?;
             tx.execute("DELETE FROM events WHERE box_id = ?1", [&id])?;
             tx.execute("DELETE FROM statuses WHERE box_id = ?1", [&id])?;
+            tx.execute("DELETE FROM meta WHERE key = ?1", [format!("rest:{id}")])?;
             Ok(tx.commit()?)
         })
         .await

@@ -10,6 +10,10 @@ export type Destroyed = { view: BoxView,
  */
 removed: Array<string>, 
 /**
+ * What was gone already.
+ */
+absent: Array<string>, 
+/**
  * What could not be removed, and why.
  */
 failed: Array<string>, 

@@ -8,4 +8,17 @@ export type Loss = { view: BoxView,
 /**
  * Lines of `git status --porcelain` in the box; none when it cannot be asked.
  */
-uncommitted: Array<string> | null, };
+uncommitted: Array<string> | null, 
+/**
+ * Commits on its branch that are on no remote: “9f31c02 Check token expiry”. They stay when the
+ * branch does.
+ */
+unpushed: Array<string>, 
+/**
+ * How many there are in all.
+ */
+unpushedCount: number, 
+/**
+ * Commits on other branches in the box: nobody else has them. None when it cannot be asked.
+ */
+stranded: Array<string> | null, };

@@ -1,0 +1,169 @@
+//! `agentbox top`: what boxes use, as they use it.
+
+use crate::context::{Context, target};
+use crate::error::{CommandError, Exit, Outcome};
+use crate::follow::{self, Screen, Then};
+use crate::json;
+use crate::size;
+use crate::table;
+use crate::ui::Look;
+use protocol::control::{HostEvent, Request};
+use protocol::looking::{BoxUsage, DiskUsage, Usage};
+use protocol::text::visible;
+
+/// Show what boxes use
+///
+/// Processor (of one, so two busy ones are 200 %), memory, processes, own files and network of every
+/// box, redrawn until Ctrl-C. The last line is the engine's disk.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  agentbox top
+  agentbox top fix-login --interval 0.5
+  agentbox top --once --json   for a program")]
+pub struct Args {
+    /// Only this box: number, name, id or unique id prefix
+    #[arg(value_name = "BOX")]
+    which: Option<String>,
+
+    /// Show it once
+    #[arg(long)]
+    once: bool,
+
+    /// Seconds between two looks, at least 0.25
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = interval)]
+    interval: u32,
+
+    /// Print JSON; one object per line unless --once is given
+    #[arg(short, long)]
+    json: bool,
+}
+
+/// In milliseconds.
+fn interval(text: &str) -> Result<u32, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
+    if !(0.25..=3600.0).contains(&seconds) {
+        return Err("between 0.25 and 3600 seconds".to_owned());
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+    Ok((seconds * 1000.0) as u32)
+}
+
+pub fn run(ctx: &Context, args: Args) -> Outcome {
+    let only = args.which.map(|which| target(Some(which)));
+    let request = Request::FollowUsage { target: only, every_ms: args.interval };
+    let mut screen = Screen::default();
+    follow::events(&ctx.client()?, &request, |event| {
+        let HostEvent::Usage { usage } = event else { return Ok(Then::GoOn) };
+        match (args.json, args.once) {
+            (true, true) => json::print(&ctx.ui, "usage", &usage)?,
+            (true, false) => {
+                let line = serde_json::json!({ "schema": json::SCHEMA, "usage": usage });
+                let line = serde_json::to_string(&line);
+                let line = line.map_err(|e| CommandError::failed(e.to_string()))?;
+                ctx.ui.out(&format!("{line}\n"))?;
+            }
+            (false, true) => ctx.ui.out(&render(ctx.ui.out, &usage))?,
+            (false, false) => screen.draw(&ctx.ui, &render(ctx.ui.out, &usage))?,
+        }
+        Ok(if args.once { Then::Leave } else { Then::GoOn })
+    })?;
+    Ok(Exit::OK)
+}
+
+const HEADER: [&str; 8] =
+    ["BOX", "STATE", "CPU%", "MEM / LIMIT", "MEM%", "PIDS", "DISK", "NET I/O"];
+
+fn render(look: Look, usage: &Usage) -> String {
+    let rows: Vec<_> = usage.boxes.iter().map(row).collect();
+    let mut text = table::render(look, &HEADER, &rows);
+    text.push_str(&format!("\n{}\n", footer(&usage.disk)));
+    text
+}
+
+fn row(of: &BoxUsage) -> Vec<String> {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+    let network = of.received_bytes.zip(of.sent_bytes);
+    vec![
+        visible(&of.name),
+        of.state.as_str().to_owned(),
+        or_dash(of.cpu_percent.map(|share| format!("{share:.1}"))),
+        or_dash(of.memory_bytes.map(|used| match of.memory_limit {
+            Some(limit) => format!("{} / {}", size::bytes(used), size::bytes(limit)),
+            None => size::bytes(used),
+        })),
+        or_dash(of.memory_bytes.zip(of.memory_limit).map(percent)),
+        or_dash(of.pids.map(|n| n.to_string())),
+        size::known(of.disk_bytes),
+        or_dash(network.map(|(i, o)| format!("{} / {}", size::bytes(i), size::bytes(o)))),
+    ]
+}
+
+#[allow(clippy::cast_precision_loss, reason = "one digit is shown")]
+fn percent((part, whole): (u64, u64)) -> String {
+    if whole == 0 { "-".to_owned() } else { format!("{:.1}", part as f64 / whole as f64 * 100.0) }
+}
+
+fn footer(disk: &DiskUsage) -> String {
+    let known =
+        |amount: Option<u64>, what: &str| amount.map(|n| format!("{what} {}", size::bytes(n)));
+    let parts = [
+        known(disk.boxes_bytes, "boxes"),
+        known(disk.images_bytes, "images"),
+        known(disk.free_bytes, "free"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() {
+        "SYSTEM  -".to_owned()
+    } else {
+        format!("SYSTEM  {}", parts.join(" · "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples;
+
+    #[test]
+    fn the_table_fits_and_says_what_is_not_known() {
+        let of = |n: usize| {
+            let view = &samples::boxes()[n];
+            BoxUsage {
+                id: view.id.clone(),
+                name: view.name.to_string(),
+                project: view.project.clone(),
+                state: view.state,
+                cpu_percent: None,
+                memory_bytes: None,
+                memory_limit: None,
+                pids: None,
+                disk_bytes: None,
+                received_bytes: None,
+                sent_bytes: None,
+            }
+        };
+        let busy = BoxUsage {
+            cpu_percent: Some(187.25),
+            memory_bytes: Some(512_000_000),
+            memory_limit: Some(2_048_000_000),
+            pids: Some(41),
+            disk_bytes: Some(1_200_000),
+            received_bytes: Some(3_000),
+            sent_bytes: Some(0),
+            ..of(0)
+        };
+        let disk = DiskUsage { boxes_bytes: Some(1), images_bytes: None, free_bytes: Some(2_000) };
+        let usage = Usage { boxes: vec![busy, of(1)], disk };
+        let text = render(Look::PLAIN, &usage);
+        assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn an_interval_is_no_busy_loop() {
+        assert_eq!(interval("0.5"), Ok(500));
+        for wrong in ["0", "0.1", "-1", "x", "NaN", "1e9"] {
+            assert!(interval(wrong).is_err(), "{wrong}");
+        }
+    }
+}
