@@ -78,6 +78,7 @@ fn publish(views: &watch::Sender<TrayView>, view: TrayView) {
 mod tests {
     use super::*;
     use crate::live::samples::a_box;
+    use AgentState::{Done, Ready, Waiting, Working};
     use protocol::boxes::BoxState;
 
     #[test]
@@ -89,7 +90,6 @@ mod tests {
             view.agents = state.map(agent).into_iter().collect();
             view
         };
-        use AgentState::{Done, Ready, Waiting, Working};
         for (before, after, told) in [
             (None, Some(Ready), false),
             (Some(Ready), Some(Working), false),
