@@ -28,12 +28,13 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const CLONE_PATIENCE: Duration = Duration::from_secs(600);
 
 impl Boxes {
-    /// Asks the box for its branch. `haves` are commits the host has; what is missing is written
+    /// Asks the box for its branch of the repository in a folder of it. `haves` are commits the host has; what is missing is written
     /// to `dest`, at most `limit` bytes. Answers the branch's commit, none when there is none.
     /// The file is empty when that commit is one of the haves.
     pub async fn export_bundle(
         &self,
         record: &Record,
+        repo: &str,
         branch: &str,
         haves: &[String],
         dest: &Path,
@@ -43,7 +44,8 @@ impl Boxes {
         if branch.is_empty() || branch.starts_with('-') || !haves.iter().all(|have| is_oid(have)) {
             return Err(bad("the request names no branch and commits"));
         }
-        let mut args = vec!["bundle".to_owned(), branch.to_owned()];
+        let mut args = bundle_of(repo);
+        args.push(branch.to_owned());
         args.extend(haves.iter().cloned());
         let head: BundleHead = self.bundle(record, args, Bytes::new(), dest, limit).await?;
         branch_head(head)
@@ -54,6 +56,7 @@ impl Boxes {
     pub async fn export_tags(
         &self,
         record: &Record,
+        repo: &str,
         known: &KnownTags,
         haves: &[String],
         dest: &Path,
@@ -63,7 +66,8 @@ impl Boxes {
             let why = "the request names no commits".to_owned();
             return Err(Error::BadAnswer { command: "bundle".into(), why });
         }
-        let mut args = vec!["bundle".to_owned(), "--tags".to_owned()];
+        let mut args = bundle_of(repo);
+        args.push("--tags".to_owned());
         args.extend(haves.iter().cloned());
         tags_head(self.bundle(record, args, json_line(known)?, dest, limit).await?)
     }
@@ -132,6 +136,10 @@ impl Boxes {
         let told = self.ctl(&record.container, call, feed(line, file), &mut nothing);
         limited("bring commits to the box", patience, told).await?
     }
+}
+
+fn bundle_of(repo: &str) -> Vec<String> {
+    ["bundle", "-C", repo].map(str::to_owned).to_vec()
 }
 
 fn feed(line: Bytes, file: Option<File>) -> impl Stream<Item = io::Result<Bytes>> + Send {

@@ -8,12 +8,13 @@ use crate::certificates::{self, Certificate};
 use crate::channel::Channel;
 use crate::engine::{Kind, Profile, QUICK, SLOW, limited};
 use crate::exec::{CtlCall, Nothing};
-use crate::files::Selection;
+use crate::files::{MADE_BY_TOOLS, Selection};
 use crate::labels::{self, Labels};
 use crate::progress::{Step, Watcher};
 use crate::project::{canonical_folder, configured_root, folder_name, project_hash};
-use crate::repo::{self, Carry, RepoSnapshot};
-use crate::{Boxes, Error, Features, Record, Stage, docker, ports};
+use crate::record::NestedRepo;
+use crate::repo::{self, Carry, Found, ObjectStore, RepoSnapshot, Start, Survey};
+use crate::{Boxes, Error, Features, Record, Stage, docker, env_files, limits, ports};
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountBindOptions,
     MountTmpfsOptions, MountType, NetworkCreateRequest,
@@ -24,16 +25,15 @@ use bollard::query_parameters::{
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use protocol::ctl::{BOX_USER, Daemons, ENV_GID, ENV_UID, Go, SeedPlan, paths};
-use protocol::{BoxId, BoxName};
-use std::collections::{BTreeSet, HashMap};
+use protocol::{BoxId, BoxName, Limits};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 
 /// What PID 1 gets to stop everything before it is killed.
 pub(crate) const STOP_SECONDS: i32 = 30;
-/// Processes and threads a box may have at once.
-const PIDS: i64 = 8192;
 /// How long cleaning up may take.
 const CLEAN_UP: Duration = Duration::from_secs(180);
 
@@ -59,6 +59,13 @@ pub struct CreateSpec {
     pub certificates: Vec<Certificate>,
     /// Branches of other boxes that may not be on the host yet.
     pub taken_branches: Vec<String>,
+    /// Where the box starts.
+    pub start: Start,
+    /// Settings that git ignores are taken along.
+    pub with_env: bool,
+    pub limits: Limits,
+    /// What was made stays when making the box fails.
+    pub keep_on_failure: bool,
 }
 
 /// The ids the box user gets: the host user's on Linux, so that sockets and files fit. Root's are
@@ -80,7 +87,7 @@ impl CreateSpec {
 
 impl Boxes {
     /// Makes a box and starts it. After an error, or when the returned future is dropped, nothing
-    /// of it is left.
+    /// of it is left, unless the error says so.
     pub async fn create(&self, spec: CreateSpec, watcher: Watcher) -> Result<Record, Error> {
         let cancel = CancellationToken::new();
         let saga = Saga { boxes: self.clone(), spec, watcher, cancel: cancel.clone() };
@@ -102,19 +109,52 @@ struct Saga {
 /// The project as it is on the host.
 struct Project {
     root: PathBuf,
-    workspace: PathBuf,
-    repo: Option<RepoSnapshot>,
-    branch: Option<String>,
+    survey: Survey,
+    /// One for each repository, in the same order.
+    branches: Vec<String>,
+}
+
+impl Project {
+    fn repos(&self) -> impl Iterator<Item = (&Found, &String)> {
+        self.survey.repos.iter().zip(&self.branches)
+    }
+
+    /// What is mounted for all repositories, each place once.
+    fn mounts(&self) -> Vec<&ObjectStore> {
+        let all = self.survey.repos.iter().flat_map(Found::mounts);
+        let by_place: BTreeMap<&str, &ObjectStore> =
+            all.map(|store| (store.inside.as_str(), store)).collect();
+        by_place.into_values().collect()
+    }
+}
+
+/// What goes into the workspace besides the commits.
+struct Luggage {
+    /// One for each repository.
+    carries: Vec<Carry>,
+    selection: Selection,
+    env: Vec<PathBuf>,
 }
 
 impl Saga {
     async fn run(self) -> Result<Record, Error> {
-        let project = Box::pin(self.or_cancelled(self.look())).await?;
-        let made = Box::pin(self.make(&project)).await;
-        if made.is_err() {
-            self.clean_up(&project).await;
+        let project = match Box::pin(self.or_cancelled(self.look())).await {
+            Ok(project) => project,
+            Err(error) => {
+                // A branch may have been fetched.
+                let _ = self.unpin(&self.spec.workspace).await;
+                return Err(error);
+            }
+        };
+        let mut unfinished = None;
+        let made = Box::pin(self.make(&project, &mut unfinished)).await;
+        let Err(error) = made else { return made };
+        if let (true, Some(record)) = (self.spec.keep_on_failure, unfinished)
+            && !self.cancel.is_cancelled()
+        {
+            return Err(Error::Unfinished { record: Box::new(record), error: Box::new(error) });
         }
-        made
+        Err(self.clean_up(&project, error).await)
     }
 
     /// For steps that may be cut off anywhere.
@@ -140,65 +180,160 @@ impl Saga {
     async fn look(&self) -> Result<Project, Error> {
         let step = Step::start(&self.watcher, "Look at the project");
         let folder = canonical_folder(&self.spec.workspace)?;
-        let repo = repo::inspect(&folder).await?;
-        let top = repo.as_ref().map(|repo| repo.toplevel.clone());
-        let root = configured_root(&folder).or_else(|| top.clone()).unwrap_or(folder);
-        let workspace = top.unwrap_or_else(|| root.clone());
-        refuse_home(&workspace)?;
-        let branch = match &repo {
-            Some(repo) => {
-                let (dir, name) = (&repo.common_dir, &self.spec.name);
-                Some(repo::choose_branch(dir, name, &self.spec.taken_branches).await?)
-            }
-            None => None,
-        };
+        let configured = configured_root(&folder);
+        let root = configured.as_ref().unwrap_or(&folder);
+        let mut survey = repo::survey(&folder, root, &MADE_BY_TOOLS).await?;
+        let top = survey.root().map(|found| found.repo.toplevel.clone());
+        let root = configured.or(top).unwrap_or(folder);
+        refuse_home(&survey.workspace)?;
+        let chosen = self.start(&mut survey).await?;
+        survey.add_submodules().await?;
+        let mut branches = Vec::new();
+        for found in &survey.repos {
+            let own = chosen.clone().filter(|_| found.is_root());
+            let branch = match own {
+                Some(branch) => branch,
+                None => {
+                    let name = found.branch_name(&self.spec.name);
+                    let taken = &self.spec.taken_branches;
+                    repo::choose_branch(&found.repo.common_dir, &name, taken).await?
+                }
+            };
+            branches.push(branch);
+        }
         step.done();
-        Ok(Project { root, workspace, repo, branch })
+        Ok(Project { root, survey, branches })
     }
 
-    async fn make(&self, project: &Project) -> Result<Record, Error> {
+    /// Puts the commit to start from into the survey; the branch to work on, when one was chosen.
+    async fn start(&self, survey: &mut Survey) -> Result<Option<String>, Error> {
+        let CreateSpec { start, id, taken_branches, .. } = &self.spec;
+        match (survey.root_mut(), start) {
+            (_, Start::Here) => Ok(None),
+            (Some(root), start) => repo::start(&mut root.repo, start, id, taken_branches).await,
+            (None, Start::From(name) | Start::On(name)) => {
+                let why = "the project is no git repository".to_owned();
+                Err(Error::Branch { name: name.clone(), why })
+            }
+        }
+    }
+
+    async fn make(&self, project: &Project, made: &mut Option<Record>) -> Result<Record, Error> {
         let step = Step::start(&self.watcher, "Make the container");
         // Neither is cut off while the other fails: what is begun can be undone only when done.
-        let (container, carry) =
-            tokio::join!(self.to_the_end(self.container(project)), self.carry(project));
-        let ((network, container, features), carry) = (container?, carry?);
+        let (container, luggage) =
+            tokio::join!(self.to_the_end(self.container(project)), self.pack(project));
+        let (network, container, features) = container?;
+        let record = self.record(project, network, container.clone(), features);
+        *made = Some(record.clone());
+        let luggage = luggage?;
         self.to_the_end(self.boxes.start_container(&container)).await?;
         step.done();
 
         let step = Step::start(&self.watcher, "Copy the project");
-        self.or_cancelled(self.begin(project, &container, &carry, &step)).await?;
+        self.or_cancelled(self.begin(project, &container, &luggage, &step)).await?;
         step.done();
-        Ok(Record { features, ..self.record(project, network, container) })
+        let text = |path: PathBuf| path.to_string_lossy().into_owned();
+        let skipped =
+            project.survey.repos.iter().zip(luggage.carries).flat_map(|(found, carry)| {
+                carry.skipped.into_iter().map(|path| text(Path::new(&found.path).join(path)))
+            });
+        let with_env = luggage.env.into_iter().map(text).collect();
+        Ok(Record { skipped: skipped.collect(), with_env, ..record })
     }
 
-    fn record(&self, project: &Project, network: String, container: String) -> Record {
+    fn record(
+        &self,
+        project: &Project,
+        network: String,
+        container: String,
+        features: Features,
+    ) -> Record {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let root = project.repos().find(|(found, _)| found.is_root());
+        let nested = project.repos().filter(|(found, _)| !found.is_root());
+        let nested = nested.map(|(found, branch)| NestedRepo {
+            path: found.path.clone(),
+            branch: branch.clone(),
+            base: found.repo.base.clone(),
+            repo: found.repo.record(),
+        });
+        let profile = self.boxes.engine.profile();
         Record {
             id: self.spec.id.clone(),
             name: self.spec.name.clone(),
             index: self.spec.index,
             project: folder_name(&project.root),
             project_root: project.root.clone(),
-            workspace: project.workspace.clone(),
+            workspace: project.survey.workspace.clone(),
             container,
             network,
             image: self.spec.image.clone(),
-            channel: self.spec.channel(self.boxes.engine.profile()),
+            channel: self.spec.channel(profile),
             created_at: u64::try_from(now.as_millis()).unwrap_or(0),
-            branch: project.branch.clone(),
+            branch: root.map(|(_, branch)| branch.clone()),
             publish: None,
-            base: project.repo.as_ref().and_then(|repo| repo.head.clone()),
-            repo: project.repo.as_ref().map(RepoSnapshot::record),
-            features: Features::default(),
+            base: root.and_then(|(found, _)| found.repo.base.clone()),
+            repo: root.map(|(found, _)| RepoSnapshot::record(&found.repo)),
+            features,
             logins: BTreeSet::new(),
+            nested: nested.collect(),
+            skipped: Vec::new(),
+            with_env: Vec::new(),
+            limits: limits::possible(self.spec.limits, profile).0,
         }
     }
 
-    async fn carry(&self, project: &Project) -> Result<Carry, Error> {
-        match &project.repo {
-            Some(repo) => repo::carry(repo, &self.spec.id).await,
-            None => Ok(Carry::default()),
+    /// Everything uncommitted, pinned where it is objects, listed where it is files.
+    async fn pack(&self, project: &Project) -> Result<Luggage, Error> {
+        let Survey { workspace, repos, .. } = &project.survey;
+        let mut carries = Vec::with_capacity(repos.len());
+        for found in repos {
+            carries.push(repo::carry(found, &self.spec.id).await?);
         }
+        let apart: HashSet<PathBuf> = project.survey.nested().map(PathBuf::from).collect();
+        let mut names = Vec::new();
+        for (found, carry) in repos.iter().zip(&carries) {
+            let here = carry.untracked.iter().map(|name| Path::new(&found.path).join(name));
+            // Joining keeps the mark of a whole folder, comparing does not look at it.
+            names.extend(here.filter(|name| !apart.contains(name)));
+        }
+        let env = if self.spec.with_env { self.env_files(project).await? } else { Vec::new() };
+        let known: HashSet<&PathBuf> = names.iter().collect();
+        let more: Vec<PathBuf> = env.iter().filter(|name| !known.contains(name)).cloned().collect();
+        names.extend(more);
+        let whole = project.survey.root().is_none();
+        let mut skip = apart;
+        if whole {
+            skip.extend(repo::ignored_by(workspace).await?);
+        }
+        let selection = Selection { root: workspace.clone(), whole, skip, names };
+        Ok(Luggage { carries, selection, env })
+    }
+
+    /// Those that no repository has anyway: what is in a commit comes from there.
+    async fn env_files(&self, project: &Project) -> Result<Vec<PathBuf>, Error> {
+        let Survey { workspace, repos, .. } = &project.survey;
+        let folder = workspace.clone();
+        let found = tokio::task::spawn_blocking(move || env_files::find(&folder)).await;
+        let mut wanted = found.unwrap_or_default();
+        let mut kept = Vec::new();
+        // Inner ones first: a file belongs to the nearest repository.
+        for found in repos.iter().rev() {
+            let below = |path: &PathBuf| path.starts_with(&found.path);
+            let own: Vec<PathBuf> = wanted.extract_if(.., |path| below(path)).collect();
+            let name = |path: &PathBuf| path.strip_prefix(&found.path).map(Path::to_owned).ok();
+            let names: Vec<PathBuf> = own.iter().filter_map(name).collect();
+            let there = match &found.repo.base {
+                Some(base) => repo::in_the_way(&found.repo, base, &names).await?,
+                None => BTreeSet::new(),
+            };
+            let new = |path: &PathBuf| name(path).is_some_and(|name| !there.contains(&name));
+            kept.extend(own.into_iter().filter(new));
+        }
+        kept.append(&mut wanted);
+        kept.sort();
+        Ok(kept)
     }
 
     /// The network and the container, in that order, by their ids, and what the box will have.
@@ -261,27 +396,26 @@ impl Saga {
         &self,
         project: &Project,
         container: &str,
-        carry: &Carry,
+        luggage: &Luggage,
         step: &Step,
     ) -> Result<(), Error> {
-        let repo = match (&project.repo, &project.branch) {
-            (Some(repo), Some(branch)) => Some(repo.seed(branch, carry)),
-            _ => None,
-        };
-        let names = repo.is_some().then(|| carry.untracked.clone());
+        let repos = project.repos().zip(&luggage.carries);
+        let repos = repos.map(|((found, branch), carry)| found.seed(branch, carry)).collect();
         let (token, daemons) = (self.spec.token.clone(), self.spec.daemons.clone());
         let go = json_line(&Go { token, daemons })?;
-        let plan = json_line(&SeedPlan { repo })?;
-        let files = Selection { root: project.workspace.clone(), names }.archive();
+        let plan = json_line(&SeedPlan { repos })?;
+        let archive = luggage.selection.clone().archive();
+        let size = archive.size;
         let mut sent: u64 = 0;
-        let files = stream::unfold(files, |mut files| async {
+        let files = stream::unfold(archive.chunks, |mut files| async {
             files.recv().await.map(|chunk| (chunk, files))
         });
         let files = files.inspect(|chunk| {
-            let before = sent >> 24;
+            let before = sent >> 22;
             sent += chunk.as_ref().map_or(0, |bytes| bytes.len() as u64);
-            if sent >> 24 != before {
-                step.detail(format!("{} MB", sent / 1_000_000), None);
+            if sent >> 22 != before {
+                let (text, fraction) = part(sent, size.load(Ordering::Relaxed));
+                step.detail(text, fraction);
             }
         });
         let feed = stream::iter([Ok(go), Ok(plan)]).chain(files);
@@ -293,20 +427,53 @@ impl Saga {
         self.boxes.ctl(container, call, feed, &mut Nothing).await
     }
 
-    async fn clean_up(&self, project: &Project) {
-        let work = async {
-            let mut removal = self.boxes.sweep(&self.spec.id).await?;
-            if let Some(repo) = &project.repo {
-                removal.note("pins", repo::unpin(&repo.common_dir, &self.spec.id).await);
+    /// Takes everything back; the error, and whether that worked.
+    async fn clean_up(&self, project: &Project, error: Error) -> Error {
+        let unpinned = self.unpin(&project.survey.workspace).await;
+        let swept = limited("clean up", CLEAN_UP, self.boxes.sweep(&self.spec.id)).await;
+        let removal = swept.and_then(|done| done);
+        match (unpinned, removal) {
+            (Ok(()), Ok(removal)) if removal.failed.is_empty() => return error,
+            (Ok(()), Ok(removal)) => {
+                tracing::warn!(failed = ?removal.failed, "a failed create left this");
             }
-            Ok::<_, Error>(removal)
-        };
-        match limited("clean up", CLEAN_UP, work).await.and_then(|done| done) {
-            Ok(removal) if removal.failed.is_empty() => {}
-            Ok(removal) => tracing::warn!(failed = ?removal.failed, "a failed create left this"),
-            Err(error) => tracing::warn!(%error, "cleaning up after a failed create failed"),
+            (Err(why), _) | (_, Err(why)) => {
+                tracing::warn!(%why, "cleaning up after a failed create failed");
+            }
+        }
+        Error::NotCleaned(Box::new(error))
+    }
+
+    async fn unpin(&self, workspace: &Path) -> Result<(), Error> {
+        unpin_all(workspace, &self.spec.id).await
+    }
+}
+
+/// Removes a box's pins from every repository of a workspace, submodules it has or had among them.
+pub async fn unpin_all(workspace: &Path, id: &BoxId) -> Result<(), Error> {
+    let Ok(folder) = canonical_folder(workspace) else { return Ok(()) };
+    let root = configured_root(&folder).unwrap_or(folder.clone());
+    let survey = repo::survey(&folder, &root, &MADE_BY_TOOLS).await?;
+    for found in &survey.repos {
+        repo::unpin(&found.repo.common_dir, id).await?;
+        for module in repo::modules(&found.repo) {
+            repo::unpin(&module, id).await?;
         }
     }
+    Ok(())
+}
+
+/// “12 MB of 300 MB”, and how much that is of the whole where it is known.
+#[allow(clippy::cast_precision_loss)]
+fn part(sent: u64, size: u64) -> (String, Option<f32>) {
+    let shown = |bytes: u64| bytes / 1_000_000;
+    if size == 0 {
+        return (format!("{} MB", shown(sent)), None);
+    }
+    let share = (sent as f64 / size as f64).min(1.0);
+    #[allow(clippy::cast_possible_truncation)]
+    let share = share as f32;
+    (format!("{} MB of {} MB", shown(sent.min(size)), shown(size)), Some(share))
 }
 
 impl Boxes {
@@ -371,8 +538,6 @@ fn container_body(
     let port_bindings = ports::bindings(features);
     let exposed_ports = Some(ports::exposed(&port_bindings));
     let mut host_config = HostConfig {
-        // The box's processes count as the person's own: a fork bomb must end inside.
-        pids_limit: Some(PIDS),
         mounts: Some(mounts(spec, spec.channel(profile), project)?),
         network_mode: Some(network.to_owned()),
         security_opt: profile.selinux.then(|| vec!["label=disable".to_owned()]),
@@ -381,6 +546,7 @@ fn container_body(
         port_bindings: Some(port_bindings),
         ..HostConfig::default()
     };
+    limits::apply(limits::possible(spec.limits, profile).0, &mut host_config);
     if features.docker {
         docker::empower(&mut host_config, &spec.id);
     }
@@ -426,7 +592,7 @@ fn mounts(spec: &CreateSpec, channel: Channel, project: &Project) -> Result<Vec<
         let run_dir = run_dir.map_err(|error| Error::io("mount", &spec.run_dir, error))?;
         mounts.push(read_only(&run_dir, paths::HOST)?);
     }
-    for store in project.repo.iter().flat_map(|repo| &repo.stores) {
+    for store in project.mounts() {
         mounts.push(read_only(&store.host, &store.inside)?);
     }
     Ok(mounts)
@@ -482,3 +648,15 @@ fn certificate_archive(folder: &Path, certificates: &[Certificate]) -> std::io::
 
 /// Time for one whole [`Boxes::go`].
 pub(crate) const GO: Duration = QUICK;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_it_is_said_where_it_is_known() {
+        assert_eq!(part(5_000_000, 0), ("5 MB".into(), None));
+        assert_eq!(part(5_000_000, 10_000_000), ("5 MB of 10 MB".into(), Some(0.5)));
+        assert_eq!(part(11_000_000, 10_000_000), ("10 MB of 10 MB".into(), Some(1.0)));
+    }
+}

@@ -3,6 +3,7 @@
 //! The message says what failed and on what; [`Error::hint`] says what to do next. Neither ever
 //! contains a token or a remote's user information.
 
+use crate::Record;
 use crate::engine::Attempt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -52,6 +53,8 @@ pub enum Error {
     NoFreeBranch(String),
     #[error("the repository has a branch named agentbox, so none named agentbox/… can be made")]
     BranchInTheWay,
+    #[error("a box cannot start from {name:?}: {why}")]
+    Branch { name: String, why: String },
     #[error("the repository of this box is gone: {}", .0.display())]
     RepositoryGone(PathBuf),
 
@@ -72,6 +75,12 @@ pub enum Error {
     Io { what: &'static str, path: PathBuf, source: std::io::Error },
     #[error("creating the box was called off")]
     Cancelled,
+    /// Making a box failed, and so did taking it back.
+    #[error("{0}")]
+    NotCleaned(Box<Error>),
+    /// Making a box failed, and somebody wanted to see what there is of it.
+    #[error("{error}")]
+    Unfinished { record: Box<Record>, error: Box<Error> },
 }
 
 impl Error {
@@ -79,6 +88,8 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Error::NoEngine(attempts) => return Some(crate::engine::hint(attempts)),
+            Error::NotCleaned(error) | Error::Unfinished { error, .. } => return error.hint(),
+            Error::Branch { .. } => "`git branch -a` lists the branches there are",
             Error::BadAddress { .. } => "use unix:///path/to/docker.sock or tcp://host:port",
             Error::OldEngine { .. } => "update the engine (Docker 20.10 or Podman 4.3 and later)",
             Error::Unreachable { .. } => {
@@ -114,7 +125,15 @@ impl Error {
 
     /// The engine could not be asked at all, so nothing is known about its boxes.
     pub fn is_unreachable(&self) -> bool {
-        matches!(self, Error::NoEngine(_) | Error::Unreachable { .. } | Error::Timeout { .. })
+        match self {
+            Error::NotCleaned(error) | Error::Unfinished { error, .. } => error.is_unreachable(),
+            other => {
+                matches!(
+                    other,
+                    Error::NoEngine(_) | Error::Unreachable { .. } | Error::Timeout { .. }
+                )
+            }
+        }
     }
 
     pub(crate) fn status(&self) -> Option<u16> {

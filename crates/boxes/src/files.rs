@@ -5,14 +5,17 @@
 //! link, is left out and logged: one odd file must not keep a project out of its box.
 
 use bytes::Bytes;
+use std::collections::HashSet;
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
 
 /// Folders that are made by tools and can be made again. Natives in them are built for the host.
-const MADE_BY_TOOLS: [&str; 13] = [
+pub(crate) const MADE_BY_TOOLS: [&str; 13] = [
     "node_modules",
     ".next",
     ".nuxt",
@@ -31,33 +34,53 @@ const MADE_BY_TOOLS: [&str; 13] = [
 const CHUNK: usize = 64 * 1024;
 
 /// What goes into the archive, named relative to `root`.
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Selection {
     pub root: PathBuf,
-    /// These names, where one that ends with `/` is a whole folder; or, when absent, everything.
-    pub names: Option<Vec<PathBuf>>,
+    /// Everything below the root, without `skip`.
+    pub whole: bool,
+    pub skip: HashSet<PathBuf>,
+    /// These as well; one that ends with `/` is a whole folder.
+    pub names: Vec<PathBuf>,
+}
+
+/// An archive being made.
+pub(crate) struct Archive {
+    pub chunks: mpsc::Receiver<io::Result<Bytes>>,
+    /// How many bytes it will have, about; 0 until that is known.
+    pub size: Arc<AtomicU64>,
 }
 
 impl Selection {
     /// Starts archiving.
-    pub fn archive(self) -> mpsc::Receiver<io::Result<Bytes>> {
-        let (sender, receiver) = mpsc::channel(8);
+    pub fn archive(self) -> Archive {
+        let (sender, chunks) = mpsc::channel(8);
+        let size = Arc::new(AtomicU64::new(0));
+        let measured = size.clone();
         tokio::task::spawn_blocking(move || {
+            let mut size = Measure(0);
+            if self.each(&mut size).is_ok() {
+                measured.store(size.0, Ordering::Relaxed);
+            }
             let mut tar = tar::Builder::new(Sender { sender: sender.clone(), buffer: Vec::new() });
-            let written = self.write(&mut tar).and_then(|()| tar.into_inner()?.flush());
+            let written = self.each(&mut Packer(&mut tar));
+            let written = written.and_then(|()| tar.into_inner()?.flush());
             if let Err(error) = written {
                 let _ = sender.blocking_send(Err(error));
             }
         });
-        receiver
+        Archive { chunks, size }
     }
 
-    fn write<W: Write>(&self, tar: &mut tar::Builder<W>) -> io::Result<()> {
-        let Some(names) = &self.names else { return self.folder(tar, Path::new("")) };
-        for name in names {
+    fn each(&self, to: &mut impl Take) -> io::Result<()> {
+        if self.whole {
+            self.folder(to, Path::new(""))?;
+        }
+        for name in &self.names {
             if name.as_os_str().as_encoded_bytes().ends_with(b"/") {
-                self.folder(tar, name)?;
+                self.folder(to, name)?;
             } else {
-                self.entry(tar, name)?;
+                to.take(&self.root, name)?;
             }
         }
         Ok(())
@@ -65,11 +88,11 @@ impl Selection {
 
     /// A whole folder, without what tools made and without git's own data: the configuration in
     /// there may hold credentials.
-    fn folder<W: Write>(&self, tar: &mut tar::Builder<W>, folder: &Path) -> io::Result<()> {
+    fn folder(&self, to: &mut impl Take, folder: &Path) -> io::Result<()> {
         let mut pending = vec![folder.to_owned()];
         while let Some(folder) = pending.pop() {
             let Ok(entries) = std::fs::read_dir(self.root.join(&folder)) else {
-                left_out(&folder, "cannot be read");
+                to.missed(&folder);
                 continue;
             };
             let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
@@ -78,11 +101,11 @@ impl Selection {
                 let name = entry.file_name();
                 let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
                 let made = MADE_BY_TOOLS.iter().any(|made| name == *made);
-                if name == ".git" || (is_folder && made) {
+                let path = folder.join(&name);
+                if name == ".git" || (is_folder && made) || self.skip.contains(&path) {
                     continue;
                 }
-                let path = folder.join(name);
-                self.entry(tar, &path)?;
+                to.take(&self.root, &path)?;
                 if is_folder {
                     pending.push(path);
                 }
@@ -90,9 +113,39 @@ impl Selection {
         }
         Ok(())
     }
+}
 
-    fn entry<W: Write>(&self, tar: &mut tar::Builder<W>, name: &Path) -> io::Result<()> {
-        let path = self.root.join(name);
+/// Whoever is shown each entry.
+trait Take {
+    fn take(&mut self, root: &Path, name: &Path) -> io::Result<()>;
+    /// A folder that cannot be looked into.
+    fn missed(&mut self, _: &Path) {}
+}
+
+/// Adds up what an archive will need.
+struct Measure(u64);
+
+impl Take for Measure {
+    fn take(&mut self, root: &Path, name: &Path) -> io::Result<()> {
+        const BLOCK: u64 = 512;
+        if let Ok(data) = root.join(name).symlink_metadata() {
+            let content = if data.is_file() { data.len().div_ceil(BLOCK) * BLOCK } else { 0 };
+            self.0 = self.0.saturating_add(BLOCK + content);
+        }
+        Ok(())
+    }
+}
+
+struct Packer<'a, W: Write>(&'a mut tar::Builder<W>);
+
+impl<W: Write> Take for Packer<'_, W> {
+    fn missed(&mut self, folder: &Path) {
+        left_out(folder, "cannot be read");
+    }
+
+    fn take(&mut self, root: &Path, name: &Path) -> io::Result<()> {
+        let tar = &mut *self.0;
+        let path = root.join(name);
         let Ok(data) = path.symlink_metadata() else {
             left_out(name, "is gone");
             return Ok(());
@@ -166,8 +219,12 @@ mod tests {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt;
 
+    fn of(root: &Path) -> Selection {
+        Selection { root: root.to_owned(), ..Selection::default() }
+    }
+
     async fn unpack(selection: Selection) -> BTreeMap<Vec<u8>, Vec<u8>> {
-        let mut receiver = selection.archive();
+        let mut receiver = selection.archive().chunks;
         let mut bytes = Vec::new();
         while let Some(chunk) = receiver.recv().await {
             bytes.extend_from_slice(&chunk.unwrap());
@@ -195,7 +252,7 @@ mod tests {
         std::os::unix::fs::symlink("/etc/target", temp.path().join("link")).unwrap();
         nix::unistd::mkfifo(&temp.path().join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         let names = vec![odd, long.clone(), "link".into(), "pipe".into(), "vanished".into()];
-        let files = unpack(Selection { root: temp.path().into(), names: Some(names) }).await;
+        let files = unpack(Selection { names, ..of(temp.path()) }).await;
         assert_eq!(files.len(), 3);
         assert_eq!(files[b"odd\xff".as_slice()], b"o");
         assert_eq!(files[long.as_os_str().as_encoded_bytes()], vec![7; 300_000]);
@@ -212,7 +269,9 @@ mod tests {
         }
         std::fs::remove_file(temp.path().join("empty/dir/f")).unwrap();
         std::fs::write(temp.path().join("build"), "a file of that name stays").unwrap();
-        let files = unpack(Selection { root: temp.path().into(), names: None }).await;
+        std::fs::write(temp.path().join("src/secret"), "x").unwrap();
+        let skip = HashSet::from(["src/secret".into()]);
+        let files = unpack(Selection { whole: true, skip, ..of(temp.path()) }).await;
         let names: Vec<_> =
             files.keys().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
         assert_eq!(names, ["api", "build", "empty", "empty/dir", "src", "src/a"]);
@@ -223,9 +282,25 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(temp.path().join("inner/.git")).unwrap();
         std::fs::write(temp.path().join("inner/f"), "x").unwrap();
-        let names = Some(vec!["inner/".into()]);
-        let files = unpack(Selection { root: temp.path().into(), names }).await;
+        let names = vec!["inner/".into()];
+        let files = unpack(Selection { names, ..of(temp.path()) }).await;
         assert_eq!(files.keys().collect::<Vec<_>>(), [b"inner/f"]);
+    }
+
+    #[tokio::test]
+    async fn the_size_is_known_beforehand() {
+        let temp = tempfile::tempdir().unwrap();
+        for n in 0..50_usize {
+            std::fs::write(temp.path().join(n.to_string()), vec![1; n * 700]).unwrap();
+        }
+        let mut archive = Selection { whole: true, ..of(temp.path()) }.archive();
+        let mut bytes = archive.chunks.recv().await.unwrap().unwrap().len() as u64;
+        let size = archive.size.load(Ordering::Relaxed);
+        while let Some(chunk) = archive.chunks.recv().await {
+            bytes += chunk.unwrap().len() as u64;
+        }
+        // The archive ends with two empty blocks.
+        assert_eq!(size + 1024, bytes);
     }
 
     #[tokio::test]
@@ -233,7 +308,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let file = File::create(temp.path().join("huge")).unwrap();
         file.set_len(1 << 40).unwrap();
-        let mut receiver = Selection { root: temp.path().into(), names: None }.archive();
+        let mut receiver = Selection { whole: true, ..of(temp.path()) }.archive().chunks;
         receiver.recv().await.unwrap().unwrap();
         receiver.close();
         let drained = async { while receiver.recv().await.is_some() {} };

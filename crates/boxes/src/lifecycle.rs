@@ -52,7 +52,7 @@ impl Boxes {
     /// Starts a stopped or paused box and gives it its token and what its daemons need.
     pub async fn start(&self, record: &Record, go: impl Into<Go>) -> Result<(), Error> {
         // The engine's own complaint about a missing mount says little.
-        if let Some(repo) = record.repo.as_ref().filter(|repo| !repo.common_dir.is_dir()) {
+        if let Some(repo) = record.repos().find(|repo| !repo.common_dir.is_dir()) {
             return Err(Error::RepositoryGone(repo.common_dir.clone()));
         }
         match self.state_of(record).await? {
@@ -161,7 +161,7 @@ impl Boxes {
                 removal.absent.push(format!("{kind} agentbox-{}", record.name));
             }
         }
-        if let Some(repo) = &record.repo {
+        for repo in record.repos() {
             let name = format!("refs/agentbox/{}", record.id);
             removal.note(&name, repo::unpin(&repo.common_dir, &record.id).await);
         }

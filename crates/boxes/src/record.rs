@@ -5,8 +5,9 @@
 //! box, and is written down only by way of [`Record::without_passwords`].
 
 use crate::Channel;
+use crate::repo::OWN;
 use protocol::sessions::Agent;
-use protocol::{BoxId, BoxName, Millis};
+use protocol::{BoxId, BoxName, Limits, Millis};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -45,6 +46,17 @@ pub struct Record {
     /// Agents that were given a login of their own.
     #[serde(default)]
     pub logins: BTreeSet<Agent>,
+    /// Repositories below the workspace: folders with their own, and submodules.
+    #[serde(default)]
+    pub nested: Vec<NestedRepo>,
+    /// Uncommitted files that did not fit on the commit the box started from, from the workspace.
+    #[serde(default)]
+    pub skipped: Vec<String>,
+    /// Files with settings that git ignores and that were taken along, from the workspace.
+    #[serde(default)]
+    pub with_env: Vec<String>,
+    #[serde(default)]
+    pub limits: Limits,
 }
 
 /// What a box has besides its shell. Decided when it is made: ports and powers of a container
@@ -57,6 +69,17 @@ pub struct Features {
     pub ssh: bool,
     /// A container engine of its own, with the powers that needs.
     pub docker: bool,
+}
+
+/// A repository below the workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NestedRepo {
+    /// From the workspace.
+    pub path: String,
+    pub branch: String,
+    pub base: Option<String>,
+    pub repo: RepoRecord,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,11 +95,28 @@ pub struct RepoRecord {
 }
 
 impl Record {
+    /// Every repository of the box.
+    pub fn repos(&self) -> impl Iterator<Item = &RepoRecord> {
+        self.repo.iter().chain(self.nested.iter().map(|nested| &nested.repo))
+    }
+
+    /// Every branch the box commits to.
+    pub fn branches(&self) -> impl Iterator<Item = &String> {
+        self.branch.iter().chain(self.nested.iter().map(|nested| &nested.branch))
+    }
+
+    /// The box's branch was made for it; else it is the person's, who chose it.
+    pub fn owns_branch(&self) -> bool {
+        self.branch.as_ref().is_some_and(|branch| branch.starts_with(OWN))
+    }
+
     /// The record as it may be written down: passwords and tokens that stood in a remote's address
     /// are gone. They stay in the git configurations where git needs them.
     #[must_use]
     pub fn without_passwords(mut self) -> Self {
-        for remote in self.repo.iter_mut().flat_map(|repo| repo.remotes.values_mut()) {
+        let nested = self.nested.iter_mut().map(|nested| &mut nested.repo);
+        let repos = self.repo.iter_mut().chain(nested);
+        for remote in repos.flat_map(|repo| repo.remotes.values_mut()) {
             remote.fetch_url = without_password(&remote.fetch_url);
             remote.push_url = without_password(&remote.push_url);
         }

@@ -116,7 +116,10 @@ async fn boxes_16_09_commits_come_back_and_the_host_may_collect_garbage() {
         let head = install.output(record, &["git", "rev-parse", "HEAD"]).await.trim().to_owned();
         let (branch, base) = (record.branch.clone().unwrap(), record.base.clone().unwrap());
         let file = transfer.path().join("bundle");
-        let oid = install.boxes.export_bundle(record, &branch, &[base], &file, 1 << 20).await;
+        let oid = install
+            .boxes
+            .export_bundle(record, "/workspace", &branch, &[base], &file, 1 << 20)
+            .await;
         assert_eq!(oid.unwrap(), Some(head.clone()));
         let spec = format!("+refs/heads/{branch}:refs/heads/{branch}");
         git(transfer.path(), &["fetch", "-q", "bundle", &spec]);
@@ -125,13 +128,14 @@ async fn boxes_16_09_commits_come_back_and_the_host_may_collect_garbage() {
         // Nothing new: the commit is told, the file is empty.
         let again = install
             .boxes
-            .export_bundle(record, &branch, std::slice::from_ref(&head), &file, 0)
+            .export_bundle(record, "/workspace", &branch, std::slice::from_ref(&head), &file, 0)
             .await;
         assert_eq!(again.unwrap(), Some(head));
         assert_eq!(std::fs::metadata(&file).unwrap().len(), 0);
-        let none = install.boxes.export_bundle(record, "agentbox/none", &[], &file, 0).await;
+        let none =
+            install.boxes.export_bundle(record, "/workspace", "agentbox/none", &[], &file, 0).await;
         assert_eq!(none.unwrap(), None);
-        let tiny = install.boxes.export_bundle(record, &branch, &[], &file, 10).await;
+        let tiny = install.boxes.export_bundle(record, "/workspace", &branch, &[], &file, 10).await;
         assert!(matches!(tiny, Err(Error::TooLarge { limit: 10 })));
     }
 }
@@ -179,7 +183,11 @@ async fn tags_leave_the_box_and_a_clone_arrives_in_it() {
     let known = RefAt { name: "refs/tags/known".into(), oid: base.clone() };
     let known = KnownTags { tags: vec![known] };
     let haves = [base.clone()];
-    let head = install.boxes.export_tags(&record, &known, &haves, &file, 1 << 20).await.unwrap();
+    let head = install
+        .boxes
+        .export_tags(&record, "/workspace", &known, &haves, &file, 1 << 20)
+        .await
+        .unwrap();
     assert_eq!((head.tags.len(), head.tags[0].name.as_str()), (1, "refs/tags/v1"));
     repo.git(&["fetch", "-q", file.to_str().unwrap(), "refs/tags/v1:refs/tags/v1"]);
     assert_eq!(repo.git(&["rev-parse", "v1^{commit}"]), base);
@@ -249,7 +257,7 @@ async fn boxes_16_17_and_18_the_container_holds_no_secret_and_no_power() {
 
     // The token is there for the box user, on tmpfs, and the host's folders cannot be written.
     assert_eq!(install.output(&record, &["cat", "/run/agentbox/token"]).await.trim(), TOKEN);
-    for path in ["/run/agentbox/host/x", "/agentbox/objects/0/x"] {
+    for path in ["/run/agentbox/host/x", "/agentbox/objects/0/objects/x"] {
         let (code, _, error) = install.run_as(&record, Some("0"), &["touch", path]).await;
         assert!(code != 0 && error.contains("Read-only"), "{path}: {error}");
     }

@@ -1,4 +1,4 @@
-//! `agentbox-ctl bundle <branch>|--tags [have…]`: the branch's commits or the tags, for the host.
+//! `agentbox-ctl bundle [-C <folder>] <branch>|--tags [have…]`: the branch's commits or the tags, for the host.
 //!
 //! First a line that says where the branch or the tags are, then a bundle of what the host does not
 //! have. The surprising thing: a branch that moved back to a commit the host has would give an empty
@@ -15,45 +15,48 @@ use serde::Serialize;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::Path;
 
 pub fn run(args: &[OsString]) -> Result<i32> {
+    let (git, args) = match args {
+        [flag, folder, rest @ ..] if flag == "-C" => (Git::at(Path::new(folder)), rest),
+        _ => (Git::for_host(), args),
+    };
     match args {
-        [flag, haves @ ..] if flag == "--tags" => tags(&objects(haves)?),
-        _ => branch(args),
+        [flag, haves @ ..] if flag == "--tags" => tags(&git, &objects(haves)?),
+        _ => branch(&git, args),
     }
 }
 
-fn branch(args: &[OsString]) -> Result<i32> {
+fn branch(git: &Git, args: &[OsString]) -> Result<i32> {
     let (branch, haves) = parse(args)?;
-    let git = Git::for_host();
     let tip = format!("{}^{{commit}}", branch.to_ref());
     let oid = git.read(&["rev-parse", "--verify", "--quiet", &tip]).ok();
     let oid: Option<ObjectId> = oid.and_then(|text| text.parse().ok());
     say_head(&BundleHead { oid: oid.as_ref().map(ToString::to_string) })?;
     match oid {
         Some(oid) if !haves.contains(&oid) => {
-            let exclude = exclusions(&git, &oid, &haves)?;
-            write_bundle(&git, &[branch.to_ref().as_str()], &exclude)
+            let exclude = exclusions(git, &oid, &haves)?;
+            write_bundle(git, &[branch.to_ref().as_str()], &exclude)
         }
         _ => Ok(protocol::exit::OK),
     }
 }
 
 /// Tells about the tags the host did not name.
-fn tags(haves: &[ObjectId]) -> Result<i32> {
+fn tags(git: &Git, haves: &[ObjectId]) -> Result<i32> {
     let known: KnownTags = input::json_line(&mut io::stdin().lock())?;
-    let git = Git::for_host();
-    let mut tags = unknown(&git, &known)?;
+    let mut tags = unknown(git, &known)?;
     let more = tags.len().saturating_sub(MAX_TAGS);
     tags.truncate(MAX_TAGS);
     let more = u32::try_from(more).unwrap_or(u32::MAX);
     say_head(&TagsHead { tags: tags.iter().map(|t| t.at.clone()).collect(), more })?;
-    let exclude = self::known(&git, haves)?;
-    if !brings_something(&git, &tags, &exclude)? {
+    let exclude = self::known(git, haves)?;
+    if !brings_something(git, &tags, &exclude)? {
         return Ok(protocol::exit::OK);
     }
     let names: Vec<&str> = tags.iter().map(|t| t.at.name.as_str()).collect();
-    write_bundle(&git, &names, &exclude)
+    write_bundle(git, &names, &exclude)
 }
 
 struct Tag {
@@ -105,7 +108,7 @@ fn objects(words: &[OsString]) -> Result<Vec<ObjectId>> {
 }
 
 fn usage(why: &str) -> Error {
-    Error::Usage(format!("use 'agentbox-ctl bundle <branch>|--tags [have…]'{why}"))
+    Error::Usage(format!("use 'agentbox-ctl bundle [-C <folder>] <branch>|--tags [have…]'{why}"))
 }
 
 fn say_head(head: &impl Serialize) -> Result<()> {

@@ -31,3 +31,8 @@ pub fn token() -> PathBuf {
 pub fn ready() -> PathBuf {
     place("AGENTBOX_READY_FILE", paths::READY)
 }
+
+/// Where the list of the workspace's repositories is.
+pub fn repositories() -> PathBuf {
+    place("AGENTBOX_REPOSITORIES_FILE", paths::REPOSITORIES)
+}

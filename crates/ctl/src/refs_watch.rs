@@ -1,8 +1,8 @@
-//! Notices that a branch of the workspace's repository moved.
+//! Notices that a branch of one of the workspace's repositories moved.
 //!
 //! Uses inotify on exactly the folders git writes refs to. Files there are replaced by rename, so
-//! folders are watched and names compared; a `.lock` is never news. The repository may come later,
-//! go, or come back: then the nearest folder that exists is watched instead. Nothing is polled.
+//! folders are watched and names compared; a `.lock` is never news. A repository may come later,
+//! go, or come back: then the folder it would be in is watched instead. Nothing is polled.
 //!
 //! The surprising thing: what changed does not matter, only that something did. That makes the
 //! race between a new folder and its watch harmless: a new folder is news in itself.
@@ -22,7 +22,8 @@ const MAX_FOLDERS: usize = 4096;
 
 pub struct RefsWatch {
     inotify: Inotify,
-    workspace: PathBuf,
+    /// Where git keeps each repository.
+    git_dirs: Vec<PathBuf>,
     sockets: PathBuf,
     roles: HashMap<WatchDescriptor, Role>,
 }
@@ -30,8 +31,8 @@ pub struct RefsWatch {
 /// Why a folder is watched.
 #[derive(Clone, PartialEq)]
 enum Role {
-    /// For `.git` to appear.
-    Workspace,
+    /// For a repository to appear.
+    Around,
     /// For `HEAD`, `packed-refs` and `refs`.
     GitDir,
     /// For `heads`.
@@ -50,10 +51,10 @@ pub struct News {
 }
 
 impl RefsWatch {
-    pub fn new(workspace: PathBuf, relay_socket: &Path) -> Result<Self> {
+    pub fn new(git_dirs: Vec<PathBuf>, relay_socket: &Path) -> Result<Self> {
         let inotify = Inotify::init().doing(|| "start watching")?;
         let sockets = relay_socket.parent().unwrap_or(Path::new("/")).to_owned();
-        let mut watch = Self { inotify, workspace, sockets, roles: HashMap::new() };
+        let mut watch = Self { inotify, git_dirs, sockets, roles: HashMap::new() };
         watch.look_again();
         Ok(watch)
     }
@@ -97,7 +98,7 @@ impl RefsWatch {
         let name = event.name.as_deref().unwrap_or(OsStr::new(""));
         match role {
             Role::Sockets => news.host_came = true,
-            Role::Workspace if name == ".git" => {
+            Role::Around if self.git_dirs.iter().any(|dir| dir.file_name() == Some(name)) => {
                 news.refs_changed = true;
                 self.look_again();
             }
@@ -127,23 +128,27 @@ impl RefsWatch {
 
     /// Watches what there is now. Adding a watch twice gives the first one back.
     fn look_again(&mut self) {
-        let git_dir = self.workspace.join(".git");
+        // Files come and go around a repository all the time; once it is there, none is news.
+        self.forget(&Role::Around);
+        for git_dir in self.git_dirs.clone() {
+            self.look_at(&git_dir);
+        }
+        self.watch_sockets();
+    }
+
+    fn look_at(&mut self, git_dir: &Path) {
         let arrivals = WatchMask::CREATE | WatchMask::MOVED_TO;
         let in_git_dir = arrivals | WatchMask::MOVE_SELF;
-        let workspace = self.workspace.clone();
-        if self.watch(&git_dir, in_git_dir, Role::GitDir) {
-            self.forget(&Role::Workspace);
-        } else {
-            self.watch(&workspace, arrivals, Role::Workspace);
+        if !self.watch(git_dir, in_git_dir, Role::GitDir) {
+            let around = git_dir.parent().unwrap_or(Path::new("/"));
+            self.watch(around, arrivals, Role::Around);
             // It may have come between the two.
-            if !self.watch(&git_dir, in_git_dir, Role::GitDir) {
-                return self.watch_sockets();
+            if !self.watch(git_dir, in_git_dir, Role::GitDir) {
+                return;
             }
-            self.forget(&Role::Workspace);
         }
         self.watch(&git_dir.join("refs"), arrivals, Role::Refs);
         self.watch_heads(&git_dir.join("refs/heads"));
-        self.watch_sockets();
     }
 
     fn watch_sockets(&mut self) {
@@ -174,14 +179,18 @@ impl RefsWatch {
             return false;
         }
         let mask = mask | WatchMask::ONLYDIR | WatchMask::DONT_FOLLOW;
-        let added = self.inotify.watches().add(path, mask);
-        added.map(|wd| self.roles.insert(wd, role)).is_ok()
+        let Ok(wd) = self.inotify.watches().add(path, mask) else { return false };
+        // One repository may be kept inside another.
+        if role != Role::Around || !self.roles.contains_key(&wd) {
+            self.roles.insert(wd, role);
+        }
+        true
     }
 
-    /// Files come and go in a workspace all the time; with a repository there, none is news.
     fn forget(&mut self, role: &Role) {
-        let found = self.roles.iter().find(|(_, r)| *r == role).map(|(wd, _)| wd.clone());
-        if let Some(wd) = found {
+        let found: Vec<WatchDescriptor> =
+            self.roles.iter().filter(|(_, r)| *r == role).map(|(wd, _)| wd.clone()).collect();
+        for wd in found {
             self.roles.remove(&wd);
             let _ = self.inotify.watches().remove(wd);
         }

@@ -1,6 +1,6 @@
 //! `agentbox-ctl seed` (box user, once, started by `begin`): lays out the workspace as it is on the host.
 //!
-//! The box gets its own repository. Objects stay where they are on the host, mounted read-only and
+//! The box gets its own repositories. Objects stay where they are on the host, mounted read-only and
 //! named as alternates; only refs, index and files are made here. Afterwards `git status` says the
 //! same in the box as on the host: staged, unstaged, deleted, executable, linked, untracked.
 //!
@@ -18,41 +18,57 @@ use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Where git looks for the program that brings files of Git LFS.
+const LFS: &str = "/usr/bin/git-lfs";
+/// Files of Git LFS come from the host's disk. One that is not there stays a pointer: nothing is
+/// asked of a network, and the answer of this address is immediate.
+const LFS_OFFLINE: [&str; 6] = [
+    "-c",
+    "lfs.url=http://127.0.0.1:9/none",
+    "-c",
+    "lfs.skipdownloaderrors=true",
+    "-c",
+    "lfs.transfer.maxretries=1",
+];
 
 pub fn run() -> Result<i32> {
     let mut stdin = io::stdin().lock();
     let plan: SeedPlan = input::json_line(&mut stdin)?;
     input::wait_until_ready()?;
-    let git = Git::for_host();
-    if let Some(repo) = &plan.repo {
-        let old = tracked(&git);
-        forget_old_repository()?;
-        make_repository(&git, repo)?;
-        check_out(&git, repo)?;
-        remove_those_of_the_old(&git, &old)?;
+    let mut seeded = Vec::new();
+    for repo in &plan.repos {
+        let place = Place::of(repo)?;
+        let old = tracked(&place);
+        place.make(repo)?;
+        check_out(&place.git, repo)?;
+        remove_those_of_the_old(&place, &old)?;
+        seeded.push(place.git_dir);
     }
     unpack::unpack(stdin, &places::workspace())?;
+    list(&seeded)?;
     Ok(protocol::exit::OK)
 }
 
 /// What another box's repository tracks; nothing where there is none.
-fn tracked(git: &Git) -> BTreeSet<Vec<u8>> {
-    if !places::workspace().join(".git").is_dir() {
+fn tracked(place: &Place) -> BTreeSet<Vec<u8>> {
+    if !place.git_dir.is_dir() || !place.folder.join(".git").exists() {
         return BTreeSet::new();
     }
-    let listed = git.run(&["-c", "core.fsmonitor=false", "ls-files", "-z"]).unwrap_or_default();
+    let listed = place.git.run(&["-c", "core.fsmonitor=false", "ls-files", "-z"]).unwrap_or_default();
     listed.split(|b| *b == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect()
 }
 
 /// Files another box had added and this one's project does not have. They would look as if somebody
 /// had made them here.
-fn remove_those_of_the_old(git: &Git, old: &BTreeSet<Vec<u8>>) -> Result<()> {
+fn remove_those_of_the_old(place: &Place, old: &BTreeSet<Vec<u8>>) -> Result<()> {
     if old.is_empty() {
         return Ok(());
     }
-    let now = git.run(&["ls-files", "-z"])?;
+    let now = place.git.run(&["ls-files", "-z"])?;
     let now: BTreeSet<&[u8]> = now.split(|b| *b == 0).collect();
-    let root = places::workspace();
+    let root = place.folder.as_path();
     for name in old.iter().filter(|name| !now.contains(name.as_slice())) {
         let path = root.join(OsStr::from_bytes(name));
         if path.symlink_metadata().is_ok_and(|data| !data.is_dir()) {
@@ -65,34 +81,102 @@ fn remove_those_of_the_old(git: &Git, old: &BTreeSet<Vec<u8>>) -> Result<()> {
     Ok(())
 }
 
-/// A box that starts from a checkpoint finds another box's repository. The files stay; its branch
-/// and settings are that box's, and its commits are on the host.
-fn forget_old_repository() -> Result<()> {
-    let path = places::workspace().join(".git");
-    match fs::symlink_metadata(&path) {
-        Ok(data) if data.is_dir() => fs::remove_dir_all(&path),
-        Ok(_) => fs::remove_file(&path),
-        Err(_) => Ok(()),
-    }
-    .doing(|| format!("remove {}", path.display()))
+/// One repository of the workspace.
+struct Place {
+    git: Git,
+    folder: PathBuf,
+    git_dir: PathBuf,
+    /// Git keeps it elsewhere than in its folder.
+    apart: bool,
 }
 
-fn make_repository(git: &Git, repo: &SeedRepo) -> Result<()> {
-    let branch: BranchName = repo.branch.parse().map_err(bad)?;
-    let format = format!("--object-format={}", repo.object_format);
-    git.run(&["init", "--quiet", &format, "-b", branch.as_str()])?;
-    write("objects/info/alternates", &lines(&repo.alternates)?)?;
-    if !repo.shallow.is_empty() {
-        repo.shallow.iter().try_for_each(|o| o.parse::<ObjectId>().map(drop)).map_err(bad)?;
-        write("shallow", &lines(&repo.shallow)?)?;
+impl Place {
+    fn of(repo: &SeedRepo) -> Result<Self> {
+        let folder = places::workspace().join(below(&repo.path)?);
+        let git_dir = match &repo.git_dir {
+            Some(dir) => places::workspace().join(below(dir)?),
+            None => folder.join(".git"),
+        };
+        let git = Git::at(&folder);
+        Ok(Self { git, folder, git_dir, apart: repo.git_dir.is_some() })
     }
-    append("config", &configuration(repo)?)?;
-    write("packed-refs", &packed_refs(&repo.tracking)?)?;
-    if let Some(base) = &repo.base {
-        let base: ObjectId = base.parse().map_err(bad)?;
-        git.run(&["update-ref", branch.to_ref().as_str(), base.as_str()])?;
+
+    fn make(&self, repo: &SeedRepo) -> Result<()> {
+        let branch: BranchName = repo.branch.parse().map_err(bad)?;
+        fs::create_dir_all(&self.folder).doing(|| format!("make {}", self.folder.display()))?;
+        self.forget_old_repository()?;
+        let format = format!("--object-format={}", repo.object_format);
+        let mut init = vec!["init", "--quiet", &format, "-b", branch.as_str()];
+        let apart = format!("--separate-git-dir={}", self.git_dir.display());
+        if self.apart {
+            let parent = self.git_dir.parent().unwrap_or(&self.folder);
+            fs::create_dir_all(parent).doing(|| format!("make {}", parent.display()))?;
+            init.push(&apart);
+        }
+        self.git.run(&init)?;
+        self.write("objects/info/alternates", &lines(&repo.alternates)?)?;
+        if !repo.shallow.is_empty() {
+            repo.shallow.iter().try_for_each(|o| o.parse::<ObjectId>().map(drop)).map_err(bad)?;
+            self.write("shallow", &lines(&repo.shallow)?)?;
+        }
+        self.append("config", &configuration(repo)?)?;
+        if self.apart {
+            let folder = self.folder.display().to_string();
+            self.append("config", &setting("core.worktree", &folder)?)?;
+        }
+        self.write("packed-refs", &packed_refs(&repo.tracking)?)?;
+        if let Some(base) = &repo.base {
+            let base: ObjectId = base.parse().map_err(bad)?;
+            self.git.run(&["update-ref", branch.to_ref().as_str(), base.as_str()])?;
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// A box that starts from a checkpoint finds another box's repository. The files stay; its branch
+    /// and settings are that box's, and its commits are on the host.
+    fn forget_old_repository(&self) -> Result<()> {
+        for path in [&self.folder.join(".git"), &self.git_dir] {
+            match fs::symlink_metadata(path) {
+                Ok(data) if data.is_dir() => fs::remove_dir_all(path),
+                Ok(_) => fs::remove_file(path),
+                Err(_) => Ok(()),
+            }
+            .doing(|| format!("remove {}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.git_dir.join(name);
+        fs::write(&path, text).doing(|| format!("write {}", path.display()))
+    }
+
+    fn append(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.git_dir.join(name);
+        let doing = || format!("write {}", path.display());
+        let mut file = OpenOptions::new().append(true).open(&path).doing(doing)?;
+        file.write_all(text.as_bytes()).doing(doing)
+    }
+}
+
+/// A path that stays in the workspace.
+fn below(text: &str) -> Result<&Path> {
+    let path = Path::new(text);
+    if path.components().all(|part| matches!(part, Component::Normal(_))) {
+        return Ok(path);
+    }
+    Err(Error::BadInput(format!("a repository outside of the workspace: {text}")))
+}
+
+/// Tells who watches the repositories where they are.
+fn list(git_dirs: &[PathBuf]) -> Result<()> {
+    let path = places::repositories();
+    let doing = || format!("write {}", path.display());
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).doing(doing)?;
+    }
+    let names: Vec<String> = git_dirs.iter().map(|dir| dir.display().to_string()).collect();
+    fs::write(&path, lines(&names)?).doing(doing)
 }
 
 fn check_out(git: &Git, repo: &SeedRepo) -> Result<()> {
@@ -102,7 +186,7 @@ fn check_out(git: &Git, repo: &SeedRepo) -> Result<()> {
     let on_disk: ObjectId = on_disk.parse().map_err(bad)?;
     // Every core: a large tree is what making a box waits for.
     let read = ["-c", "checkout.workers=0", "read-tree", "--reset", "-u", on_disk.as_str()];
-    git.run(&read)?;
+    git.run(&[&LFS_OFFLINE[..], &read].concat())?;
     if repo.worktree_tree.is_none() {
         return Ok(());
     }
@@ -154,6 +238,16 @@ fn configuration(repo: &SeedRepo) -> Result<String> {
         let fetch = format!("+refs/heads/*:refs/remotes/{name}/*");
         text += &setting(&format!("remote.{name}.fetch"), &fetch)?;
     }
+    if repo.lfs && Path::new(LFS).exists() {
+        for (name, value) in [
+            ("clean", "git-lfs clean -- %f"),
+            ("smudge", "git-lfs smudge -- %f"),
+            ("process", "git-lfs filter-process"),
+            ("required", "true"),
+        ] {
+            text += &setting(&format!("filter.lfs.{name}"), value)?;
+        }
+    }
     // Tells the shims which branch the host pushes, and that the host knows this repository.
     text += &setting("agentbox.branch", &repo.branch)?;
     // No signing key is in a box.
@@ -181,18 +275,6 @@ fn lines(items: &[String]) -> Result<String> {
     Ok(items.iter().map(|i| format!("{i}\n")).collect::<Vec<_>>().concat())
 }
 
-fn write(name: &str, text: &str) -> Result<()> {
-    let path = places::workspace().join(".git").join(name);
-    fs::write(&path, text).doing(|| format!("write {}", path.display()))
-}
-
-fn append(name: &str, text: &str) -> Result<()> {
-    let path = places::workspace().join(".git").join(name);
-    let doing = || format!("write {}", path.display());
-    let mut file = OpenOptions::new().append(true).open(&path).doing(doing)?;
-    file.write_all(text.as_bytes()).doing(doing)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,5 +290,14 @@ mod tests {
         );
         assert!(packed_refs(&[at("HEAD")]).is_err());
         assert!(packed_refs(&[at("refs/x\ny")]).is_err());
+    }
+
+    #[test]
+    fn every_repository_is_in_the_workspace() {
+        for bad in ["..", "a/../..", "/etc", "./a"] {
+            assert!(below(bad).is_err(), "{bad}");
+        }
+        assert_eq!(below("libs/a").unwrap(), Path::new("libs/a"));
+        assert_eq!(below("").unwrap(), Path::new(""));
     }
 }

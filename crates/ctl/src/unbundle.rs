@@ -19,7 +19,7 @@ pub fn run() -> Result<i32> {
     let mut stdin = io::stdin().lock();
     let plan: Unbundle = input::json_line(&mut stdin)?;
     let updates = updates(&plan)?;
-    let git = Git::for_host();
+    let git = plan.repo.as_ref().map_or_else(Git::for_host, |dir| Git::at(Path::new(dir)));
     if plan.bundle {
         take_in(&git, &mut stdin)?;
     }

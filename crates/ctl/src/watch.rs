@@ -9,8 +9,11 @@ use crate::error::Result;
 use crate::places;
 use crate::refs_watch::{News, RefsWatch};
 use protocol::rpc::EventPost;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+/// Repositories that are watched.
+const MOST: usize = 200;
 /// A commit writes several files; this long after the last one it is over.
 const QUIET: Duration = Duration::from_millis(100);
 /// The shortest time between two posts, and the longest a storm can put one off.
@@ -19,7 +22,7 @@ const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LAST_RETRY: Duration = Duration::from_secs(60);
 
 pub fn run() -> Result<i32> {
-    let mut refs = RefsWatch::new(places::workspace(), &places::relay_socket())?;
+    let mut refs = RefsWatch::new(repositories(), &places::relay_socket())?;
     let mut timing = Timing::new(Instant::now());
     loop {
         let news = refs.wait(timing.due())?;
@@ -29,6 +32,17 @@ pub fn run() -> Result<i32> {
             timing.posted(posted.is_ok(), Instant::now());
         }
     }
+}
+
+/// Where git keeps the workspace's repositories: as they were seeded, and the workspace's own, which
+/// somebody may make later.
+fn repositories() -> Vec<PathBuf> {
+    let list = std::fs::read_to_string(places::repositories()).unwrap_or_default();
+    let own = places::workspace().join(".git");
+    let seeded = list.lines().filter(|line| line.starts_with('/')).take(MOST).map(PathBuf::from);
+    let mut all: Vec<PathBuf> = std::iter::once(own).chain(seeded).collect();
+    all.dedup();
+    all
 }
 
 /// When to post next. Pure: time comes in from outside.

@@ -10,7 +10,7 @@ use crate::{Kind, doctor, resolve};
 use approvals::{AnswerError, Broker};
 use boxes::{Exec, ExecSpec, Size, Watcher};
 use protocol::audit::{AuditRecord, AuditVerdict};
-use protocol::boxes::{BoxState, BoxView};
+use protocol::boxes::{BoxState, BoxView, Created};
 use protocol::control::{
     AuditQuery, Check, CheckpointView, ControlError, CreateBox, ErrorCode, HostEvent, HostStatus,
     Notice, Remotes, Target,
@@ -84,7 +84,7 @@ impl Api {
         self.core.views()
     }
 
-    pub async fn create_box(&self, request: CreateBox, watcher: Watcher) -> Reply<BoxView> {
+    pub async fn create_box(&self, request: CreateBox, watcher: Watcher) -> Reply<Created> {
         self.core.create(request, watcher).await
     }
 
@@ -375,9 +375,7 @@ impl Core {
             return Ok(());
         }
         let (boxes, record) = self.reach(id).await?;
-        if let Some(repo) = &record.repo
-            && !repo.common_dir.exists()
-        {
+        if let Some(repo) = record.repos().find(|repo| !repo.common_dir.exists()) {
             let text = format!("main repo for box worktree missing: {}", repo.common_dir.display());
             return Err(ControlError::new(ErrorCode::Failed, text).hint("recreate the box."));
         }

@@ -2,11 +2,13 @@
 
 use crate::core::{Core, fresh_token};
 use crate::engine::control_error;
+use crate::oplog::OpLog;
 use crate::{daemons, home};
-use boxes::{Boxes, Channel, CreateSpec, ImageSpec, Record, Watcher};
+use boxes::{Boxes, Channel, CreateSpec, ImageSpec, Record, RepoRecord, Start, Watcher};
 use connectors::git::RemoteName;
-use protocol::boxes::{BoxState, BoxView};
+use protocol::boxes::{BoxState, Created};
 use protocol::control::{ControlError, CreateBox, ErrorCode};
+use protocol::ctl::Daemons;
 use protocol::{BoxId, BoxName};
 use relay::{Entry, Registration, RemoteUrls, Token, Worktree};
 use settings::Settings;
@@ -19,16 +21,39 @@ impl Core {
         self: &Arc<Self>,
         request: CreateBox,
         watcher: Watcher,
-    ) -> Result<BoxView, ControlError> {
+    ) -> Result<Created, ControlError> {
         let workspace = workspace(&request.workspace)?;
         let given: Option<BoxName> = request.name.as_deref().map(parse_name).transpose()?;
+        let start = start(&request)?;
+        let what = format!("for {}", workspace.display());
+        let log = OpLog::begin(&self.home, "create", &what, watcher);
+        let wanted = Wanted { workspace, given, start, request };
+        let made = Box::pin(self.create_logged(wanted, &log)).await;
+        log.end(made.as_ref().err().map(|e| e.message.as_str()));
+        made.map_err(|e| match e.code {
+            // Nothing was begun that a log could tell about.
+            ErrorCode::Usage => e,
+            _ => e.hint(format!("what was done is in {}", log.path().display())),
+        })
+    }
+
+    async fn create_logged(
+        self: &Arc<Self>,
+        wanted: Wanted,
+        log: &Arc<OpLog>,
+    ) -> Result<Created, ControlError> {
+        let Wanted { workspace, given, start, request } = wanted;
+        let watcher: Watcher = log.clone();
         let boxes = self.engine().await?;
         let project_root = boxes::project::project_root(&workspace).await.map_err(control_error)?;
+        let settings = self.settings_for(&project_root)?;
+        let limits = request.limits.or(settings.boxes.limits());
+        let (_, warning) = boxes::possible_limits(limits, boxes.engine().profile());
         let id = BoxId::from_bytes(random()?);
         let folder = project_root.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let name = given.unwrap_or_else(|| BoxName::from_folder(&folder, &id));
-        let _reserved = Reserved::take(self, &name, &id)?;
-        let settings = self.settings_for(&project_root)?;
+        log.note(&format!("box {name}, id {id}"));
+        let reserved = Reserved::take(self, &name, &id)?;
         let saved = match &request.image {
             Some(_) => None,
             None => {
@@ -63,7 +88,7 @@ impl Core {
             id: id.clone(),
             name,
             index,
-            workspace,
+            workspace: workspace.clone(),
             image,
             channel: crate::bridge::wanted_channel(self.settings.engine.channel),
             run_dir: folders.run.clone(),
@@ -71,37 +96,90 @@ impl Core {
             daemons: daemons.clone(),
             certificates: boxes::host_certificates(settings.boxes.extra_cas.as_deref()),
             taken_branches: self.branches(),
+            start,
+            with_env: request.with_env.unwrap_or(settings.boxes.with_env),
+            limits,
+            keep_on_failure: request.keep_on_failure,
         };
         let record = match boxes.create(spec, watcher).await {
             Ok(record) => record,
+            Err(boxes::Error::Unfinished { record, error }) => {
+                let kept =
+                    self.keep_unfinished(&boxes, *record, &token, daemons, &mut folders).await;
+                return Err(kept.err().unwrap_or_else(|| unfinished(*error, &id)));
+            }
+            Err(e) if matches!(e, boxes::Error::NotCleaned(_)) || e.is_unreachable() => {
+                // The engine may still do what it was asked for; it is looked after until it is gone.
+                drop((folders, reserved));
+                self.take_back(&boxes, id, workspace);
+                return Err(control_error(e));
+            }
             Err(e) => {
                 self.store.taken_back(&id).await?;
                 return Err(control_error(e));
             }
         };
+        self.keep_made(&boxes, &record, &token, daemons, &mut folders).await?;
+        let view = self.view(&id).ok_or_else(|| {
+            ControlError::new(ErrorCode::Failed, "the box was destroyed meanwhile")
+        })?;
+        let nested = record.nested.into_iter().map(|nested| (nested.path, nested.branch));
+        Ok(Created {
+            view,
+            nested: nested.collect(),
+            skipped: record.skipped,
+            with_env: record.with_env,
+            warnings: warning.into_iter().collect(),
+        })
+    }
+
+    /// Puts a box that was made on record and lets it in.
+    async fn keep_made(
+        self: &Arc<Self>,
+        boxes: &Boxes,
+        record: &Record,
+        token: &Token,
+        daemons: Daemons,
+        folders: &mut Folders,
+    ) -> Result<(), ControlError> {
         let mut made =
             Made { core: self.clone(), boxes: boxes.clone(), record: Some(record.clone()) };
-        self.register(&record, &token)?;
-        self.keep(record.clone(), &token, BoxState::Running).await?;
-        self.went(&boxes, &record, daemons).await;
-        self.keep_bridge(&id);
+        self.register(record, token)?;
+        self.keep(record.clone(), token, BoxState::Running).await?;
+        self.went(boxes, record, daemons).await;
+        self.keep_bridge(&record.id);
         made.record = None;
         folders.kept = true;
         let entry = Entry {
-            box_id: Some(id.clone()),
+            box_id: Some(record.id.clone()),
             kind: "box-created",
             summary: format!("Box {} made from {}", record.name, record.workspace.display()),
             data: serde_json::json!({ "name": record.name, "image": record.image, "branch": record.branch }),
         };
         self.store.record(entry).await?;
-        self.send_view(&id);
+        self.send_view(&record.id);
         self.send_status();
-        let view = self.view(&id);
-        view.ok_or_else(|| ControlError::new(ErrorCode::Failed, "the box was destroyed meanwhile"))
+        Ok(())
+    }
+
+    /// Keeps what there is of a box, so that somebody can look at it and destroy it by its name.
+    async fn keep_unfinished(
+        self: &Arc<Self>,
+        boxes: &Boxes,
+        record: Record,
+        token: &Token,
+        daemons: Daemons,
+        folders: &mut Folders,
+    ) -> Result<(), ControlError> {
+        let id = record.id.clone();
+        self.keep_made(boxes, &record, token, daemons, folders).await?;
+        let state = boxes.states().await.ok().and_then(|mut all| all.remove(&id));
+        self.set_box_state(&id, state.unwrap_or(BoxState::Unknown));
+        Ok(())
     }
 
     fn branches(&self) -> Vec<String> {
-        self.state().boxes.values().filter_map(|k| k.record.branch.clone()).collect()
+        self.state().boxes.values().flat_map(|k| k.record.branches().cloned()).collect()
     }
 
     async fn box_image(
@@ -174,6 +252,40 @@ fn give_to_box_user(paths: &[&Path]) -> std::io::Result<()> {
     paths.iter().try_for_each(|path| std::os::unix::fs::chown(path, Some(uid), Some(gid)))
 }
 
+/// What a person asked for, checked as far as it can be without an engine.
+struct Wanted {
+    workspace: PathBuf,
+    given: Option<BoxName>,
+    start: Start,
+    request: CreateBox,
+}
+
+fn start(request: &CreateBox) -> Result<Start, ControlError> {
+    match (&request.from_branch, &request.use_branch) {
+        (None, None) => Ok(Start::Here),
+        (Some(from), None) => Ok(Start::From(from.clone())),
+        (None, Some(on)) => Ok(Start::On(on.clone())),
+        (Some(_), Some(_)) => {
+            let text = "a box either starts from a branch or works on one, not both";
+            Err(ControlError::new(ErrorCode::Usage, text))
+        }
+    }
+}
+
+fn unfinished(error: boxes::Error, id: &BoxId) -> ControlError {
+    control_error(error)
+        .hint(format!("what there is of the box is kept: look at it, then agentbox destroy {id}"))
+}
+
+/// One repository of a box, the workspace's own or one below.
+struct OneRepo<'a> {
+    path: &'a str,
+    repo: &'a RepoRecord,
+    branch: &'a str,
+    publish: Option<&'a str>,
+    base: Option<&'a str>,
+}
+
 /// What the relay needs of a record.
 fn registration(record: &Record, repos: &Path) -> Result<Registration, ControlError> {
     let bad = |what: &str| {
@@ -183,7 +295,22 @@ fn registration(record: &Record, repos: &Path) -> Result<Registration, ControlEr
         )
     };
     let mut worktrees = Vec::new();
-    if let (Some(repo), Some(branch)) = (&record.repo, &record.branch) {
+    let root = record.repo.iter().zip(&record.branch).map(|(repo, branch)| OneRepo {
+        path: "",
+        repo,
+        branch,
+        publish: record.publish.as_deref(),
+        base: record.base.as_deref(),
+    });
+    let nested = record.nested.iter().map(|nested| OneRepo {
+        path: &nested.path,
+        repo: &nested.repo,
+        branch: &nested.branch,
+        publish: None,
+        base: nested.base.as_deref(),
+    });
+    for (at, one) in root.chain(nested).enumerate() {
+        let OneRepo { path, repo, branch, publish, base } = one;
         home::private_dir(repos)
             .map_err(|e| ControlError::new(ErrorCode::Failed, e.to_string()))?;
         // A remote whose name the relay's grammar has no word for cannot be pushed to.
@@ -193,21 +320,21 @@ fn registration(record: &Record, repos: &Path) -> Result<Registration, ControlEr
             let urls = RemoteUrls { fetch: place(fetch), push: place(push) };
             Some((name.parse::<RemoteName>().ok()?, urls))
         });
+        let top = protocol::ctl::paths::WORKSPACE;
+        let (inside, transfer) = match path {
+            "" => (top.to_owned(), "workspace.git".to_owned()),
+            path => (format!("{top}/{path}"), format!("nested-{at}.git")),
+        };
         worktrees.push(Worktree {
-            container_path: protocol::ctl::paths::WORKSPACE.into(),
+            container_path: inside,
             branch: branch.parse().map_err(|_| bad("branch"))?,
-            publish: record
-                .publish
-                .as_deref()
-                .map(str::parse)
-                .transpose()
-                .map_err(|_| bad("branch"))?,
-            base: record.base.as_deref().map(str::parse).transpose().map_err(|_| bad("base"))?,
+            publish: publish.map(str::parse).transpose().map_err(|_| bad("branch"))?,
+            base: base.map(str::parse).transpose().map_err(|_| bad("base"))?,
             host_repo: repo.toplevel.clone(),
             host_objects: repo.common_dir.join("objects"),
             object_format: repo.object_format.clone(),
             remotes: remotes.collect(),
-            transfer: repos.join("workspace.git"),
+            transfer: repos.join(transfer),
         });
     }
     Ok(Registration {

@@ -19,7 +19,9 @@ const SECOND_LOOK: Duration = Duration::from_secs(5);
 /// A failure of the engine or of git, with its hint.
 pub fn control_error(error: boxes::Error) -> ControlError {
     let code = match &error {
-        boxes::Error::NameTaken(_) | boxes::Error::NoWorkspace(_) => ErrorCode::Usage,
+        boxes::Error::NameTaken(_) | boxes::Error::NoWorkspace(_) | boxes::Error::Branch { .. } => {
+            ErrorCode::Usage
+        }
         e if e.is_unreachable() => ErrorCode::Engine,
         _ => ErrorCode::Failed,
     };
@@ -142,7 +144,7 @@ impl Core {
 
     /// Removes what a host that was killed had begun to make. Twice, because the engine finishes what
     /// it was asked for although nobody waits. Boxes this host knows nothing of are left alone.
-    fn take_back(self: &Arc<Self>, boxes: &Boxes, id: BoxId, workspace: PathBuf) {
+    pub fn take_back(self: &Arc<Self>, boxes: &Boxes, id: BoxId, workspace: PathBuf) {
         if self.state().reserved.values().any(|r| *r == id) {
             return;
         }
@@ -159,9 +161,7 @@ impl Core {
                     return;
                 }
             }
-            if let Ok(Some(repo)) = boxes::repo::inspect(&workspace).await
-                && let Err(e) = boxes::repo::unpin(&repo.common_dir, &id).await
-            {
+            if let Err(e) = boxes::unpin_all(&workspace, &id).await {
                 tracing::warn!("{e}");
             }
             for dir in home::box_dirs(&core.home, &id) {

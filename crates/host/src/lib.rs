@@ -29,6 +29,7 @@ mod integrations;
 mod journal;
 mod lock;
 mod looking;
+mod oplog;
 mod policies;
 mod port;
 mod portless;

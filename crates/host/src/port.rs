@@ -34,6 +34,7 @@ impl BoxPort for EnginePort {
     fn export_bundle<'a>(
         &'a self,
         id: &'a BoxId,
+        repo: &'a str,
         branch: &'a str,
         haves: &'a [String],
         dest: &'a Path,
@@ -41,7 +42,7 @@ impl BoxPort for EnginePort {
         Box::pin(async move {
             let core = self.core()?;
             let (boxes, record) = core.reach(id).await.map_err(|e| PortError(e.message))?;
-            let tip = boxes.export_bundle(&record, branch, haves, dest, MAX_BUNDLE).await;
+            let tip = boxes.export_bundle(&record, repo, branch, haves, dest, MAX_BUNDLE).await;
             tip.map_err(|e| PortError(e.to_string()))
         })
     }
@@ -63,6 +64,7 @@ impl BoxPort for EnginePort {
     fn export_tags<'a>(
         &'a self,
         id: &'a BoxId,
+        repo: &'a str,
         known: &'a KnownTags,
         haves: &'a [String],
         dest: &'a Path,
@@ -70,7 +72,7 @@ impl BoxPort for EnginePort {
         Box::pin(async move {
             let core = self.core()?;
             let (boxes, record) = core.reach(id).await.map_err(|e| PortError(e.message))?;
-            let tags = boxes.export_tags(&record, known, haves, dest, MAX_BUNDLE).await;
+            let tags = boxes.export_tags(&record, repo, known, haves, dest, MAX_BUNDLE).await;
             tags.map_err(|e| PortError(e.to_string()))
         })
     }

@@ -45,6 +45,27 @@ pub struct BoxView {
     pub screen: Option<String>,
 }
 
+/// A box that was just made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Created {
+    #[serde(flatten)]
+    pub view: BoxView,
+    /// Branches of the repositories below the workspace, by their folders.
+    #[serde(default)]
+    pub nested: Vec<(String, String)>,
+    /// Uncommitted files that did not fit on the commit the box starts from.
+    #[serde(default)]
+    pub skipped: Vec<String>,
+    /// Files with settings that were taken along.
+    #[serde(default)]
+    pub with_env: Vec<String>,
+    /// What a person should know.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]

@@ -8,7 +8,7 @@ use crate::links::{EditorLink, Link, LinkTo, SshConfig};
 use crate::looking::{BranchFate, Usage};
 use crate::question::{Outcome, Question, Surface, Verdict};
 use crate::sessions::{Agent, StartSession};
-use crate::{BoxId, GrantId, Millis, QuestionId, SecretId};
+use crate::{BoxId, GrantId, Limits, Millis, QuestionId, SecretId};
 use serde::{Deserialize, Serialize};
 
 /// One call. The reply's type is named beside each variant.
@@ -305,6 +305,20 @@ pub struct CreateBox {
     pub docker: Option<bool>,
     /// A checkpoint of the project to start from, by name or id; none is the project's default.
     pub snapshot: Option<String>,
+    /// A commit to start from; what is uncommitted comes along as far as it fits.
+    #[serde(default)]
+    pub from_branch: Option<String>,
+    /// An existing branch to work on, without anything uncommitted.
+    #[serde(default)]
+    pub use_branch: Option<String>,
+    /// Settings that git ignores come along; none is what the settings say.
+    #[serde(default)]
+    pub with_env: Option<bool>,
+    #[serde(default)]
+    pub limits: Limits,
+    /// What was made stays when making the box fails.
+    #[serde(default)]
+    pub keep_on_failure: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -38,8 +38,11 @@ pub mod paths {
     pub const VERSIONS: &str = "/etc/agentbox/versions";
     /// What sessions are started with and how they ended, the box user's own; tmpfs like its parent.
     pub const SESSIONS: &str = "/run/agentbox/session";
-    /// The host's object stores are mounted below, read-only: `/agentbox/objects/0`, ….
+    /// The host's object stores are mounted below, read-only: `/agentbox/objects/0/objects`, ….
     pub const OBJECTS: &str = "/agentbox/objects";
+    /// One line for each repository of the workspace, where git keeps it; written when it is seeded,
+    /// read by who watches them.
+    pub const REPOSITORIES: &str = "/home/vscode/.local/state/agentbox/repositories";
     /// Certificates of the host, one `.crt` each, trusted by PID 1 before it is ready.
     pub const CERTIFICATES: &str = "/usr/local/share/ca-certificates/agentbox";
 }
@@ -121,13 +124,21 @@ impl std::fmt::Debug for Daemons {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SeedPlan {
-    /// Absent: the project is no git repository, only the files are laid out.
-    pub repo: Option<SeedRepo>,
+    /// Outer ones before inner ones. None: the project is no git repository, only the files are laid
+    /// out.
+    pub repos: Vec<SeedRepo>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SeedRepo {
+    /// From the workspace; empty for the workspace's own.
+    pub path: String,
+    /// Where the repository is kept, from the workspace, when that is not `.git` in its folder: a
+    /// submodule's.
+    pub git_dir: Option<String>,
+    /// It has files of Git LFS.
+    pub lfs: bool,
     /// `agentbox/<name>`.
     pub branch: String,
     /// `sha1` or `sha256`.
@@ -210,6 +221,9 @@ pub struct CloneIn {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unbundle {
+    /// The repository's folder in the box; absent for the workspace's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
     /// Refs to set once the objects are there; full names below `refs/remotes/` or `refs/tags/`.
     pub refs: Vec<RefAt>,
     /// Refs below this prefix that are not in `refs` are removed (`fetch --prune`).

@@ -16,6 +16,7 @@ pub mod exit;
 pub mod frame;
 pub mod ids;
 pub mod integrations;
+pub mod limits;
 pub mod links;
 pub mod looking;
 pub mod question;
@@ -25,6 +26,7 @@ pub mod text;
 pub mod web;
 
 pub use ids::{BoxId, BoxName, GrantId, QuestionId, SecretId};
+pub use limits::Limits;
 
 /// The version of the control and box planes; a mismatch is reported, never guessed around.
 pub const PROTO: u32 = 1;

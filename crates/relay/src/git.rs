@@ -120,7 +120,8 @@ async fn deliver(call: &Call, transfer: &Transfer<'_>, fetch: &Fetch) -> Result<
     let bundle = transfer.bundle_for_box(&refs, &fetch.remote, file.path()).await?;
     let prune = fetch.prune.then(|| format!("refs/remotes/{}/", fetch.remote));
     let upstream = upstream(transfer.worktree, &fetch.remote, &refs);
-    let unbundle = Unbundle { refs: refs.clone(), prune, bundle, upstream };
+    let repo = Some(transfer.worktree.container_path.clone());
+    let unbundle = Unbundle { repo, refs: refs.clone(), prune, bundle, upstream };
     let id = &call.reg().id;
     let sent = call.shared.deps.port.import_bundle(id, unbundle, bundle.then_some(file.path()));
     sent.await?;
@@ -149,8 +150,8 @@ async fn sync(
     let haves = transfer.box_haves(branch).await?;
     let file = scratch(transfer.worktree)?;
     let port = &shared.deps.port;
-    let claimed = port.export_bundle(&state.registration.id, branch.as_str(), &haves, file.path());
-    let claimed = claimed.await?;
+    let (id, repo) = (&state.registration.id, &transfer.worktree.container_path);
+    let claimed = port.export_bundle(id, repo, branch.as_str(), &haves, file.path()).await?;
     let none = || TransferError::NoCommit(branch.clone());
     transfer.take_in(branch, file.path(), &claimed.ok_or_else(none)?).await?;
     transfer.tip(branch).await?.ok_or_else(none)

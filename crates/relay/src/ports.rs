@@ -18,11 +18,12 @@ pub struct PortError(pub String);
 
 /// The way into a box: bundles and files out and in. Never a shared `.git`, never a shared folder.
 pub trait BoxPort: Send + Sync + 'static {
-    /// Writes what the branch has beyond `haves` to `dest`. Gives the tip's object id, as the box
+    /// Writes what the branch of the repository at `repo` has beyond `haves` to `dest`. Gives the tip's object id, as the box
     /// claims it; nothing is written when that is one of the haves; none when there is no branch.
     fn export_bundle<'a>(
         &'a self,
         id: &'a BoxId,
+        repo: &'a str,
         branch: &'a str,
         haves: &'a [String],
         dest: &'a Path,
@@ -69,6 +70,7 @@ pub trait BoxPort: Send + Sync + 'static {
     fn export_tags<'a>(
         &'a self,
         id: &'a BoxId,
+        repo: &'a str,
         known: &'a KnownTags,
         haves: &'a [String],
         dest: &'a Path,

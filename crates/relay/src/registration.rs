@@ -50,6 +50,16 @@ impl Worktree {
     pub fn published(&self) -> &BranchName {
         self.publish.as_ref().unwrap_or(&self.branch)
     }
+
+    /// Its pushes go to a branch that was made for this box. A branch the person has given it to work
+    /// on is still the person's.
+    pub fn is_on_its_own_branch(&self) -> bool {
+        self.publish.is_none() && self.has_own_branch()
+    }
+
+    pub fn has_own_branch(&self) -> bool {
+        self.branch.as_str().starts_with("agentbox/")
+    }
 }
 
 impl RemoteUrls {

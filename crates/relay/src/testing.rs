@@ -72,6 +72,7 @@ impl BoxPort for Nobody {
         &'a self,
         _: &'a BoxId,
         _: &'a str,
+        _: &'a str,
         _: &'a [String],
         _: &'a Path,
     ) -> Got<'a, Option<String>> {
@@ -95,6 +96,7 @@ impl BoxPort for Nobody {
     fn export_tags<'a>(
         &'a self,
         _: &'a BoxId,
+        _: &'a str,
         _: &'a KnownTags,
         _: &'a [String],
         _: &'a Path,

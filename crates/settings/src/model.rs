@@ -198,6 +198,16 @@ pub struct Boxes {
     /// Whether boxes have a container engine of their own.
     #[serde(deserialize_with = "or_default")]
     pub docker: InnerDocker,
+    /// Files with settings that git ignores come along into new boxes.
+    pub with_env: bool,
+    /// How much of the computer a new box may use: `4g`, `1.5`, a number of processes, `20g`.
+    #[serde(deserialize_with = "size")]
+    pub memory: Option<u64>,
+    #[serde(deserialize_with = "cpus")]
+    pub cpus: Option<u64>,
+    pub pids_limit: Option<u64>,
+    #[serde(deserialize_with = "size")]
+    pub disk: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -230,6 +240,22 @@ impl Default for Boxes {
             stage: Stage::default(),
             vnc: true,
             docker: InnerDocker::default(),
+            with_env: false,
+            memory: None,
+            cpus: None,
+            pids_limit: None,
+            disk: None,
+        }
+    }
+}
+
+impl Boxes {
+    pub fn limits(&self) -> protocol::Limits {
+        protocol::Limits {
+            memory_bytes: self.memory,
+            nano_cpus: self.cpus,
+            pids: self.pids_limit,
+            disk_bytes: self.disk,
         }
     }
 }
@@ -391,6 +417,39 @@ fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     from: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
+/// A number or a text, as people write amounts.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Amount {
+    Whole(u64),
+    Part(f64),
+    Text(String),
+}
+
+impl Amount {
+    fn text(&self) -> String {
+        match self {
+            Amount::Whole(n) => n.to_string(),
+            Amount::Part(n) => n.to_string(),
+            Amount::Text(text) => text.clone(),
+        }
+    }
+}
+
+fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let Some(amount) = Option::<Amount>::deserialize(from)? else { return Ok(None) };
+    let text = amount.text();
+    let bad = || D::Error::custom(format!("{text:?} is no size such as 512m or 4g"));
+    protocol::limits::parse_size(&text).map(Some).ok_or_else(bad)
+}
+
+fn cpus<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let Some(amount) = Option::<Amount>::deserialize(from)? else { return Ok(None) };
+    let text = amount.text();
+    let bad = || D::Error::custom(format!("{text:?} is no number of processors such as 2 or 1.5"));
+    protocol::limits::parse_cpus(&text).map(Some).ok_or_else(bad)
 }
 
 fn integrations<'de, D: Deserializer<'de>>(

@@ -18,7 +18,7 @@ const LONGEST: usize = 80;
 const SECTIONS: &[&str] =
     &["integrations", "approvals", "relay", "secrets", "engine", "gh", "proxy"];
 /// And these, which end with anything.
-const BEGINNINGS: &[&str] = &["box.autoApprove", "git.pushMode"];
+const BEGINNINGS: &[&str] = &["box.autoApprove", "box.withEnv", "git.pushMode"];
 
 /// Policy keys of an `agentbox.yaml`, at its top or under `defaults:`, in their order and fit to be
 /// shown; at most 20. A text that is no YAML has those that stand before the mistake, one that is far

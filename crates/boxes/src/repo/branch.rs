@@ -6,11 +6,31 @@ use protocol::BoxName;
 use std::collections::HashSet;
 use std::path::Path;
 
+/// Below this, branches are the boxes' own.
+pub const OWN: &str = "agentbox/";
+
+/// What a box's branch is called in a repository below its workspace: `<name>--<path>`.
+pub fn nested_name(name: &BoxName, path: &str) -> String {
+    let mut text = format!("{name}--");
+    let mut gap = false;
+    for c in path.chars() {
+        if c.is_ascii_alphanumeric() || "._-".contains(c) {
+            text.extend(gap.then_some('_'));
+            text.push(c);
+            gap = false;
+        } else {
+            gap = true;
+        }
+    }
+    // Git takes neither of these in a name.
+    text.replace("..", "_").trim_end_matches(['.', '_']).trim_end_matches(".lock").to_owned()
+}
+
 /// `agentbox/<name>`, with `-2` to `-100` appended while the host has such a branch or another
 /// box's record names it (`taken`): a box that has not committed yet has no branch on the host.
 pub async fn choose_branch(
     repository: &Path,
-    name: &BoxName,
+    name: &str,
     taken: &[String],
 ) -> Result<String, Error> {
     let args = ["for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads/agentbox"];
@@ -21,7 +41,7 @@ pub async fn choose_branch(
         return Err(Error::BranchInTheWay);
     }
     used.extend(taken.iter().map(String::as_str));
-    free_branch(name.as_str(), &used).ok_or_else(|| Error::NoFreeBranch(name.to_string()))
+    free_branch(name, &used).ok_or_else(|| Error::NoFreeBranch(name.to_owned()))
 }
 
 fn free_branch(name: &str, used: &HashSet<&str>) -> Option<String> {
@@ -43,10 +63,9 @@ mod tests {
     async fn boxes_16_08_a_taken_branch_gets_a_number() {
         let repo = Repo::new();
         repo.commit("a", "one");
-        let name: BoxName = "x".parse().unwrap();
         let choose = |taken: Vec<String>| {
-            let (path, name) = (repo.path().to_owned(), name.clone());
-            async move { choose_branch(&path, &name, &taken).await }
+            let path = repo.path().to_owned();
+            async move { choose_branch(&path, "x", &taken).await }
         };
         assert_eq!(choose(vec![]).await.unwrap(), "agentbox/x");
         repo.git(&["branch", "agentbox/x"]);
@@ -61,8 +80,23 @@ mod tests {
         let repo = Repo::new();
         repo.commit("a", "one");
         repo.git(&["branch", "agentbox"]);
-        let error = choose_branch(repo.path(), &"x".parse().unwrap(), &[]).await.unwrap_err();
+        let error = choose_branch(repo.path(), "x", &[]).await.unwrap_err();
         assert!(matches!(error, Error::BranchInTheWay));
+    }
+
+    #[test]
+    fn a_path_becomes_a_part_of_a_branch() {
+        let name: BoxName = "fix".parse().unwrap();
+        for (path, branch) in [
+            ("api", "fix--api"),
+            ("libs/my lib", "fix--libs_my_lib"),
+            ("a//ü/b", "fix--a_b"),
+            ("x..y", "fix--x_y"),
+            ("odd.lock", "fix--odd"),
+            (".hidden/", "fix--.hidden"),
+        ] {
+            assert_eq!(nested_name(&name, path), branch, "{path}");
+        }
     }
 
     #[test]

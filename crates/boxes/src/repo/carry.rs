@@ -5,10 +5,12 @@
 //! everything it was given is pinned by refs below `refs/agentbox/<id>/`: the host may collect
 //! garbage, prune its remotes and rebase, and the box still works.
 
-use super::RepoSnapshot;
 use super::git::Git;
+use super::replay::{self, Sides};
+use super::{Found, RepoSnapshot};
 use crate::Error;
 use protocol::BoxId;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
@@ -24,25 +26,81 @@ pub struct Carry {
     /// Untracked files that are not ignored, relative to the work tree's top. A name that ends
     /// with `/` is a repository of its own.
     pub untracked: Vec<PathBuf>,
+    /// What does not fit on the commit the box starts from, and so stays behind.
+    pub skipped: Vec<PathBuf>,
+}
+
+/// The trees that stand for uncommitted work.
+struct Trees {
+    /// Of the commit the work was made on.
+    head: String,
+    staged: String,
+    disk: String,
 }
 
 /// Takes the work along and pins what the box `id` will read.
-pub async fn carry(repo: &RepoSnapshot, id: &BoxId) -> Result<Carry, Error> {
+pub async fn carry(found: &Found, id: &BoxId) -> Result<Carry, Error> {
+    let repo = &found.repo;
+    let pins = Pins { repo, prefix: format!("refs/agentbox/{id}/{}", found.pin), id };
+    if repo.clean {
+        pins.write(None, &[]).await?;
+        return Ok(Carry::default());
+    }
     let temp =
         tempfile::tempdir().map_err(|error| Error::io("make", &std::env::temp_dir(), error))?;
-    let base_tree = base_tree(repo).await?;
+    let head = tree_of(repo, repo.head.as_deref()).await?;
     let (staged, disk) = (temp.path().join("staged"), temp.path().join("disk"));
-    let (index_tree, worktree_tree, untracked) = tokio::try_join!(
-        index_tree(repo, &staged, &base_tree),
+    let (staged, disk, untracked) = tokio::try_join!(
+        index_tree(repo, &staged, &head),
         worktree_tree(repo, &disk),
         untracked(repo),
     )?;
-    pin(repo, id, &base_tree, &index_tree, &worktree_tree).await?;
-    Ok(Carry {
-        worktree_tree: (worktree_tree != index_tree).then_some(worktree_tree),
-        index_tree: (index_tree != base_tree).then_some(index_tree),
+    let trees = Trees { head, staged, disk };
+    if repo.base == repo.head {
+        pins.write(Some(&trees), &[]).await?;
+        return Ok(carried(&trees, &trees.head, untracked, BTreeSet::new()));
+    }
+    let base = tree_of(repo, repo.base.as_deref()).await?;
+    let (moved, mut skipped) = moved(repo, &trees, &base, temp.path()).await?;
+    pins.write(Some(&trees), &[&moved.staged, &moved.disk]).await?;
+    let clashes = replay::in_the_way(repo, &base, &untracked).await?;
+    let untracked = untracked.into_iter().filter(|name| !clashes.contains(name)).collect();
+    skipped.extend(clashes);
+    Ok(carried(&moved, &base, untracked, skipped))
+}
+
+fn carried(
+    trees: &Trees,
+    base: &str,
+    untracked: Vec<PathBuf>,
+    skipped: BTreeSet<PathBuf>,
+) -> Carry {
+    Carry {
+        worktree_tree: (trees.disk != trees.staged).then(|| trees.disk.clone()),
+        index_tree: (trees.staged != base).then(|| trees.staged.clone()),
         untracked,
-    })
+        skipped: skipped.into_iter().collect(),
+    }
+}
+
+/// The work on another commit's tree. A path that does not fit staged or on disk is left out of both.
+async fn moved(
+    repo: &RepoSnapshot,
+    trees: &Trees,
+    base: &str,
+    temp: &Path,
+) -> Result<(Trees, BTreeSet<PathBuf>), Error> {
+    let onto = |work| Sides { old: &trees.head, new: base, work };
+    let staged = replay::merge(repo, &onto(&trees.staged), temp).await?;
+    let disk = replay::merge(repo, &onto(&trees.disk), temp).await?;
+    let skipped: BTreeSet<PathBuf> = staged.conflicts.union(&disk.conflicts).cloned().collect();
+    let index = temp.join("both");
+    let moved = Trees {
+        head: base.to_owned(),
+        staged: replay::without(repo, &staged.tree, base, &skipped, &index).await?,
+        disk: replay::without(repo, &disk.tree, base, &skipped, &index).await?,
+    };
+    Ok((moved, skipped))
 }
 
 /// Removes a box's pins. A repository that is gone has none.
@@ -60,10 +118,11 @@ pub async fn unpin(common_dir: &Path, id: &BoxId) -> Result<(), Error> {
     git.input(deletions).run().await.map(|_| ())
 }
 
-async fn base_tree(repo: &RepoSnapshot) -> Result<String, Error> {
+/// The tree of a commit; without one, the empty tree.
+async fn tree_of(repo: &RepoSnapshot, commit: Option<&str>) -> Result<String, Error> {
     let git = Git::new("read the base tree", &repo.toplevel)?;
-    match &repo.head {
-        Some(head) => git.args(["rev-parse", "--verify", &format!("{head}^{{tree}}")]).line().await,
+    match commit {
+        Some(oid) => git.args(["rev-parse", "--verify", &format!("{oid}^{{tree}}")]).line().await,
         None => git.args(["hash-object", "-w", "-t", "tree", "--stdin"]).line().await,
     }
 }
@@ -111,52 +170,75 @@ async fn untracked(repo: &RepoSnapshot) -> Result<Vec<PathBuf>, Error> {
     Ok(names.map(|name| PathBuf::from(OsString::from_vec(name.to_vec()))).collect())
 }
 
-async fn pin(
-    repo: &RepoSnapshot,
-    id: &BoxId,
-    base_tree: &str,
-    index_tree: &str,
-    worktree_tree: &str,
-) -> Result<(), Error> {
-    let mut updates = Vec::new();
-    let mut update = |name: &str, oid: &str| {
-        updates.push(format!("update refs/agentbox/{id}/{name} {oid}\n"));
-    };
-    if let Some(head) = &repo.head {
-        update("base", head);
+/// The refs that keep what a box reads.
+struct Pins<'a> {
+    repo: &'a RepoSnapshot,
+    prefix: String,
+    id: &'a BoxId,
+}
+
+impl Pins<'_> {
+    /// Keeps the commit the box starts from, the tracking refs, the person's work as it was and
+    /// `more` trees made of it.
+    async fn write(&self, work: Option<&Trees>, more: &[&String]) -> Result<(), Error> {
+        let mut updates = Vec::new();
+        let mut update = |name: &str, oid: &str| {
+            updates.push(format!("update {}{name} {oid}\n", self.prefix));
+        };
+        if let Some(base) = &self.repo.base {
+            update("base", base);
+        }
+        if let Some(trees) = work
+            && (trees.staged != trees.head || trees.disk != trees.staged)
+        {
+            let head: Vec<&str> = self.repo.head.iter().map(String::as_str).collect();
+            let staged = self.commit(&trees.staged, &head).await?;
+            let parents: Vec<&str> = head.iter().copied().chain([staged.as_str()]).collect();
+            update("carryover", &self.commit(&trees.disk, &parents).await?);
+        }
+        let mut chain: Option<String> = None;
+        for tree in more {
+            let parents: Vec<&str> = chain.iter().map(String::as_str).collect();
+            chain = Some(self.commit(tree, &parents).await?);
+        }
+        if let Some(chain) = &chain {
+            update("moved", chain);
+        }
+        let mut tips: Vec<&str> = self.repo.tracking.iter().map(|at| at.oid.as_str()).collect();
+        tips.sort_unstable();
+        tips.dedup();
+        if !tips.is_empty() {
+            // One commit with every tip as a parent keeps them all with a single ref.
+            let any = match work {
+                Some(trees) => trees.head.clone(),
+                None => tree_of(self.repo, None).await?,
+            };
+            update("tracking", &self.commit(&any, &tips).await?);
+        }
+        if updates.is_empty() {
+            return Ok(());
+        }
+        let git = Git::new("pin the box's objects", &self.repo.toplevel)?;
+        let git = git.args(["update-ref", "--stdin"]).input(updates.concat());
+        git.run().await.map(|_| ())
     }
-    let base: Vec<&str> = repo.head.iter().map(String::as_str).collect();
-    if index_tree != base_tree || worktree_tree != index_tree {
-        let staged = commit(repo, id, index_tree, &base).await?;
-        let parents: Vec<&str> = base.iter().copied().chain([staged.as_str()]).collect();
-        update("carryover", &commit(repo, id, worktree_tree, &parents).await?);
+
+    async fn commit(&self, tree: &str, parents: &[&str]) -> Result<String, Error> {
+        let message = format!("Objects that box {} reads", self.id);
+        commit(self.repo, &message, tree, parents).await
     }
-    let mut tips: Vec<&str> = repo.tracking.iter().map(|at| at.oid.as_str()).collect();
-    tips.sort_unstable();
-    tips.dedup();
-    if !tips.is_empty() {
-        // One commit with every tip as a parent keeps them all with a single ref.
-        update("tracking", &commit(repo, id, base_tree, &tips).await?);
-    }
-    if updates.is_empty() {
-        return Ok(());
-    }
-    let git = Git::new("pin the box's objects", &repo.toplevel)?.args(["update-ref", "--stdin"]);
-    git.input(updates.concat()).run().await.map(|_| ())
 }
 
 /// Writes a commit that only keeps objects; nobody's identity or clock is needed for it.
-async fn commit(
+pub(super) async fn commit(
     repo: &RepoSnapshot,
-    id: &BoxId,
+    message: &str,
     tree: &str,
     parents: &[&str],
 ) -> Result<String, Error> {
     let parents: String = parents.iter().flat_map(|parent| ["parent ", parent, "\n"]).collect();
     let who = "AgentBox <agentbox@localhost> 0 +0000";
-    let text = format!(
-        "tree {tree}\n{parents}author {who}\ncommitter {who}\n\nObjects that box {id} reads\n"
-    );
+    let text = format!("tree {tree}\n{parents}author {who}\ncommitter {who}\n\n{message}\n");
     let git = Git::new("pin the box's objects", &repo.toplevel)?;
     git.args(["hash-object", "-w", "-t", "commit", "--stdin"]).input(text).line().await
 }
@@ -172,9 +254,9 @@ mod tests {
     }
 
     async fn carried(repo: &Repo) -> (RepoSnapshot, Carry) {
-        let snapshot = inspect(repo.path()).await.unwrap().unwrap();
-        let carry = carry(&snapshot, &id()).await.unwrap();
-        (snapshot, carry)
+        let found = Found::root(inspect(repo.path()).await.unwrap().unwrap());
+        let carry = carry(&found, &id()).await.unwrap();
+        (found.repo, carry)
     }
 
     fn show(repo: &Repo, tree: Option<&String>, path: &str) -> String {
@@ -282,9 +364,43 @@ mod tests {
         repo.git(&["worktree", "add", "-q", "-b", "side", linked.to_str().unwrap()]);
         std::fs::write(linked.join("a"), "linked").unwrap();
         git_in(&linked, &["add", "a"]);
-        let snapshot = inspect(&linked).await.unwrap().unwrap();
-        let carry = carry(&snapshot, &id()).await.unwrap();
+        let found = Found::root(inspect(&linked).await.unwrap().unwrap());
+        let carry = carry(&found, &id()).await.unwrap();
         assert_eq!(show(&repo, carry.index_tree.as_ref(), "a"), "linked");
+    }
+
+    #[tokio::test]
+    async fn boxes_16_13_work_that_does_not_fit_stays_behind_and_is_kept() {
+        let repo = Repo::new();
+        repo.commit("clash", "old\n");
+        repo.commit("fits", "old\n");
+        repo.git(&["checkout", "-qb", "side"]);
+        let side = repo.commit("clash", "side\n");
+        repo.commit("new", "tracked there\n");
+        repo.git(&["checkout", "-q", "main"]);
+        repo.write("clash", "mine\n");
+        repo.write("fits", "staged\n");
+        repo.git(&["add", "."]);
+        repo.write("fits", "on disk\n");
+        repo.write("new", "untracked here\n");
+        repo.write("other", "untracked\n");
+        let before = state(&repo);
+        let mut found = Found::root(inspect(repo.path()).await.unwrap().unwrap());
+        found.repo.base = Some(repo.git(&["rev-parse", "side"]));
+        let carry = carry(&found, &id()).await.unwrap();
+        assert_eq!(state(&repo), before);
+        assert_eq!(carry.skipped, ["clash", "new"].map(PathBuf::from));
+        assert_eq!(carry.untracked, [PathBuf::from("other")]);
+        assert_eq!(show(&repo, carry.index_tree.as_ref(), "fits"), "staged");
+        assert_eq!(show(&repo, carry.worktree_tree.as_ref(), "fits"), "on disk");
+        assert_eq!(show(&repo, carry.worktree_tree.as_ref(), "clash"), "side");
+        repo.git(&["branch", "-qD", "side"]);
+        repo.git(&["reflog", "expire", "--expire=now", "--all"]);
+        repo.git(&["gc", "-q", "--prune=now"]);
+        assert_eq!(show(&repo, carry.index_tree.as_ref(), "fits"), "staged");
+        repo.git(&["cat-file", "-e", &side]);
+        let kept = format!("refs/agentbox/{}/carryover", id());
+        assert_eq!(repo.git(&["show", &format!("{kept}:clash")]), "mine");
     }
 
     #[tokio::test]

@@ -55,6 +55,21 @@ impl<'a> Git<'a> {
         self
     }
 
+    /// Takes `dir` for the work tree of this repository.
+    pub fn of(mut self, git_dir: &Path) -> Self {
+        self.command.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", self.dir);
+        self
+    }
+
+    /// Lets it use the person's keys, for a fetch.
+    pub fn with_keys(mut self) -> Self {
+        if let Some(value) = std::env::var_os("SSH_AUTH_SOCK") {
+            self.command.env("SSH_AUTH_SOCK", value);
+        }
+        self.command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
+        self
+    }
+
     pub fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.input = bytes.into();
         self

@@ -8,15 +8,25 @@ mod branch;
 mod carry;
 mod fate;
 mod git;
+mod ignored;
 mod remotes;
+mod replay;
+mod start;
 mod stores;
+mod submodules;
+mod survey;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use branch::choose_branch;
+pub use branch::{OWN, choose_branch, nested_name};
 pub use carry::{Carry, carry, unpin};
 pub use fate::{Unpushed, delete_branch, goes_beyond, pinned, unpushed};
+pub use ignored::ignored_by;
+pub(crate) use replay::in_the_way;
+pub use start::{Start, start};
 pub use stores::ObjectStore;
+pub use submodules::modules;
+pub use survey::{Found, Survey, survey};
 
 use crate::{Error, Remote, RepoRecord};
 use git::Git;
@@ -40,10 +50,16 @@ pub struct RepoSnapshot {
     /// `sha1` or `sha256`.
     pub object_format: String,
     pub stores: Vec<ObjectStore>,
+    /// The host's files of Git LFS.
+    pub lfs: Option<ObjectStore>,
     /// Boundary commits when the repository is shallow.
     pub shallow: Vec<String>,
     /// None in a repository without commits.
     pub head: Option<String>,
+    /// The commit a box starts from: `head`, unless somebody chose another.
+    pub base: Option<String>,
+    /// What is on the host's disk is not taken along.
+    pub clean: bool,
     pub remotes: BTreeMap<String, Remote>,
     /// Remote-tracking refs that are commits.
     pub tracking: Vec<RefAt>,
@@ -59,7 +75,19 @@ pub async fn toplevel(folder: &Path) -> Result<Option<PathBuf>, Error> {
 
 /// Reads the repository `workspace` is in; none outside a repository.
 pub async fn inspect(workspace: &Path) -> Result<Option<RepoSnapshot>, Error> {
-    let Some(place) = locate(workspace).await? else { return Ok(None) };
+    match locate(workspace).await? {
+        Some(place) => describe(place, 0, &[]).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Reads a repository. `number` is its place among those of its box, `others` are the mounts of the
+/// ones before it.
+async fn describe(
+    place: Place,
+    number: usize,
+    others: &[ObjectStore],
+) -> Result<RepoSnapshot, Error> {
     let Place { toplevel, git_dir, common_dir, object_format } = place;
     let (head, remotes, refs, config) = tokio::try_join!(
         head(&toplevel),
@@ -67,8 +95,9 @@ pub async fn inspect(workspace: &Path) -> Result<Option<RepoSnapshot>, Error> {
         refs(&toplevel),
         settings(&toplevel)
     )?;
-    Ok(Some(RepoSnapshot {
-        stores: stores::find(&common_dir.join("objects"))?,
+    Ok(RepoSnapshot {
+        stores: stores::find(&common_dir.join("objects"), number, others)?,
+        lfs: stores::lfs(&common_dir, number),
         shallow: shallow(&common_dir)?,
         default_branch: default_branch(&refs, &git_dir),
         tracking: refs.into_iter().filter_map(Ref::tracking).collect(),
@@ -76,10 +105,12 @@ pub async fn inspect(workspace: &Path) -> Result<Option<RepoSnapshot>, Error> {
         git_dir,
         common_dir,
         object_format,
+        base: head.clone(),
         head,
+        clean: false,
         remotes,
         config,
-    }))
+    })
 }
 
 impl RepoSnapshot {
@@ -99,11 +130,14 @@ impl RepoSnapshot {
         let address = |remote: &Remote| remotes::without_user(&remote.fetch_url);
         let listed = self.stores.iter().filter(|store| store.listed);
         SeedRepo {
+            path: String::new(),
+            git_dir: None,
+            lfs: self.lfs.is_some(),
             branch: branch.to_owned(),
             object_format: self.object_format.clone(),
             alternates: listed.map(|store| store.inside.clone()).collect(),
             shallow: self.shallow.clone(),
-            base: self.head.clone(),
+            base: self.base.clone(),
             index_tree: carry.index_tree.clone(),
             worktree_tree: carry.worktree_tree.clone(),
             remotes: self.remotes.iter().map(|(name, r)| (name.clone(), address(r))).collect(),
@@ -113,6 +147,7 @@ impl RepoSnapshot {
     }
 }
 
+#[derive(Debug, Clone)]
 struct Place {
     toplevel: PathBuf,
     git_dir: PathBuf,
@@ -281,7 +316,7 @@ mod tests {
 
         let seed = snapshot.seed("agentbox/x", &Carry::default());
         assert_eq!(seed.remotes, [("origin".to_owned(), "https://example.org/o/r.git".to_owned())]);
-        assert_eq!(seed.alternates, ["/agentbox/objects/0"]);
+        assert_eq!(seed.alternates, ["/agentbox/objects/0/objects"]);
         assert!(!serde_json::to_string(&seed).unwrap().contains("secret"));
     }
 

@@ -2,7 +2,11 @@
 //!
 //! A store may name further ones in `info/alternates`, and git in the box follows that file too:
 //! each store is therefore mounted where its name resolves inside the box. Where that is a place
-//! the box needs for itself, it is mounted below `/agentbox/objects` and listed by hand.
+//! the box needs for itself, or where another repository's store is, it is mounted below the
+//! repository's own folder in `/agentbox/objects` and listed by hand.
+//!
+//! The surprising thing: a repository's files of Git LFS are mounted beside its objects, because that
+//! is where git-lfs looks for them when it follows an alternate.
 
 use crate::Error;
 use protocol::ctl::paths;
@@ -23,20 +27,23 @@ pub struct ObjectStore {
     pub listed: bool,
 }
 
-/// The store at `objects` and all it refers to.
-pub(super) fn find(objects: &Path) -> Result<Vec<ObjectStore>, Error> {
-    let own = ObjectStore {
-        host: objects.to_owned(),
-        inside: format!("{}/0", paths::OBJECTS),
-        listed: true,
-    };
+/// The store at `objects` and all it refers to. `number` is the repository's among those of its box,
+/// `others` are the mounts of those before it.
+pub(super) fn find(
+    objects: &Path,
+    number: usize,
+    others: &[ObjectStore],
+) -> Result<Vec<ObjectStore>, Error> {
+    let room = Room { path: format!("{}/{number}", paths::OBJECTS), others };
+    let inside = format!("{}/objects", room.path);
+    let own = ObjectStore { host: objects.to_owned(), inside, listed: true };
     let mut stores = vec![own];
     let mut level = 0..1;
     for _ in 0..DEEPEST {
         let end = stores.len();
         for at in level {
             for name in alternates(&stores[at].host)? {
-                add(&mut stores, at, &name)?;
+                add(&mut stores, &room, at, &name)?;
             }
         }
         level = end..stores.len();
@@ -44,7 +51,32 @@ pub(super) fn find(objects: &Path) -> Result<Vec<ObjectStore>, Error> {
     Ok(stores)
 }
 
-fn add(stores: &mut Vec<ObjectStore>, from: usize, name: &Path) -> Result<(), Error> {
+/// The files of Git LFS that a repository has, where git-lfs in the box looks for them.
+pub(super) fn lfs(common_dir: &Path, number: usize) -> Option<ObjectStore> {
+    let host = common_dir.join("lfs/objects").canonicalize().ok().filter(|path| path.is_dir())?;
+    let inside = format!("{}/{number}/lfs/objects", paths::OBJECTS);
+    Some(ObjectStore { host, inside, listed: false })
+}
+
+/// Where one repository's stores are mounted.
+struct Room<'a> {
+    path: String,
+    others: &'a [ObjectStore],
+}
+
+impl Room<'_> {
+    /// Another repository has something else there.
+    fn is_taken(&self, inside: &str, host: &Path) -> bool {
+        self.others.iter().any(|other| other.inside == inside && other.host != host)
+    }
+}
+
+fn add(
+    stores: &mut Vec<ObjectStore>,
+    room: &Room<'_>,
+    from: usize,
+    name: &Path,
+) -> Result<(), Error> {
     let host = normal(&stores[from].host.join(name));
     // Git, too, goes on without a store that is not there.
     let Ok(host) = host.canonicalize() else { return Ok(()) };
@@ -56,9 +88,10 @@ fn add(stores: &mut Vec<ObjectStore>, from: usize, name: &Path) -> Result<(), Er
         return Err(Error::Repository { path: host, why });
     }
     let resolved = normal(&Path::new(&stores[from].inside).join(name));
-    let inside = resolved.to_str().filter(|path| !is_reserved(path)).map(str::to_owned);
+    let free = |path: &&str| !is_reserved(path) && !room.is_taken(path, &host);
+    let inside = resolved.to_str().filter(free).map(str::to_owned);
     let listed = inside.is_none();
-    let inside = inside.unwrap_or_else(|| format!("{}/{}", paths::OBJECTS, stores.len()));
+    let inside = inside.unwrap_or_else(|| format!("{}/{}", room.path, stores.len()));
     stores.push(ObjectStore { host, inside, listed });
     Ok(())
 }
@@ -118,16 +151,22 @@ mod tests {
         std::fs::write(objects.join("info/alternates"), "# c\n../../../middle/.git/objects\n")
             .unwrap();
 
-        let stores = find(&objects).unwrap();
+        let stores = find(&objects, 0, &[]).unwrap();
         let first = repo.path().join(".git/objects");
         let expected = [
-            (objects.clone(), "/agentbox/objects/0".to_owned(), true),
-            // Up three from /agentbox/objects/0 ends at the root.
-            (middle.join(".git/objects"), "/middle/.git/objects".to_owned(), false),
+            (objects.clone(), "/agentbox/objects/0/objects".to_owned(), true),
+            // Up three from there is a place of the box's own.
+            (middle.join(".git/objects"), "/agentbox/objects/0/1".to_owned(), true),
             (first.clone(), first.to_str().unwrap().to_owned(), false),
         ];
-        let found: Vec<_> = stores.into_iter().map(|s| (s.host, s.inside, s.listed)).collect();
+        let found: Vec<_> =
+            stores.iter().map(|s| (s.host.clone(), s.inside.clone(), s.listed)).collect();
         assert_eq!(found, expected);
+        // Where another repository has something else, it goes elsewhere.
+        let mut others = stores.clone();
+        others[2].host = "/elsewhere".into();
+        let beside = find(&objects, 1, &others).unwrap();
+        assert_eq!((beside[2].inside.as_str(), beside[2].listed), ("/agentbox/objects/1/2", true));
         assert_eq!(git_in(&top, &["cat-file", "-t", &repo.git(&["rev-parse", "HEAD"])]), "commit");
     }
 
@@ -150,6 +189,6 @@ mod tests {
             format!("{}\n/no/such\n", objects.display()),
         )
         .unwrap();
-        assert_eq!(find(&objects).unwrap().len(), 1);
+        assert_eq!(find(&objects, 0, &[]).unwrap().len(), 1);
     }
 }

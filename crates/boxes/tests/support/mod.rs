@@ -74,6 +74,10 @@ impl Install {
             daemons: protocol::ctl::Daemons::default(),
             certificates: boxes::host_certificates(None),
             taken_branches: Vec::new(),
+            start: boxes::Start::Here,
+            with_env: false,
+            limits: protocol::Limits::default(),
+            keep_on_failure: false,
         }
     }
 

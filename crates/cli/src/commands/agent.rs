@@ -167,7 +167,7 @@ fn in_new_box(
     how: How,
     as_json: bool,
 ) -> Outcome {
-    let view = create::make(ctx, options)?;
+    let view = create::make(ctx, options)?.view;
     let client = ctx.client()?;
     let which = Some(view.id.to_string());
     let session = start(&client, agent, which.clone(), &how)?;

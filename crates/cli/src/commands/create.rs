@@ -6,16 +6,19 @@ use crate::interrupt::Interrupt;
 use crate::json;
 use crate::progress::Steps;
 use host::client::Incoming;
-use protocol::BoxName;
-use protocol::boxes::BoxView;
+use protocol::boxes::Created;
 use protocol::control::{CreateBox, HostEvent, Request};
+use protocol::limits::{parse_cpus, parse_size};
 use protocol::text::visible;
+use protocol::{BoxName, Limits};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// What says that a project runs containers.
 const COMPOSE: [&str; 4] =
     ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
+/// Files that are named one by one.
+const SHOWN: usize = 20;
 
 /// Create a box for a project
 ///
@@ -24,7 +27,9 @@ const COMPOSE: [&str; 4] =
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox create                      a box for the project in this folder
-  agentbox create ~/shop -n fix-login  one with a name, for another folder")]
+  agentbox create ~/shop -n fix-login  one with a name, for another folder
+  agentbox create --from-branch main   start from main, with your uncommitted changes
+  agentbox create -b fix/login         work on an existing branch")]
 pub struct Args {
     #[command(flatten)]
     options: Options,
@@ -67,22 +72,80 @@ pub struct Options {
     /// No container engine in the box, whatever the settings say
     #[arg(long)]
     no_docker: bool,
+
+    /// Start from this branch, tag or commit; uncommitted changes come along where they fit
+    #[arg(long, value_name = "REF", conflicts_with = "use_branch")]
+    from_branch: Option<String>,
+
+    /// Work on this existing branch, without uncommitted changes
+    #[arg(short = 'b', long, value_name = "BRANCH")]
+    use_branch: Option<String>,
+
+    /// Take settings along that git ignores, such as .env
+    #[arg(long)]
+    with_env: bool,
+
+    #[command(flatten)]
+    limits: LimitArgs,
+
+    /// Keep what was made when making the box fails
+    #[arg(long)]
+    keep_on_failure: bool,
+}
+
+/// How much of the computer a box may use.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub struct LimitArgs {
+    /// Memory the box may use, such as 512m or 4g
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<u64>,
+
+    /// Processors the box may use, such as 2 or 1.5
+    #[arg(long, value_name = "N", value_parser = cpus)]
+    cpus: Option<u64>,
+
+    /// Processes the box may have at once [default: 8192]
+    #[arg(long, value_name = "N")]
+    pids_limit: Option<u64>,
+
+    /// Disk the box may use, such as 20g, where the engine's storage can limit it
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    disk: Option<u64>,
+}
+
+impl LimitArgs {
+    pub fn limits(self) -> Limits {
+        Limits {
+            memory_bytes: self.memory,
+            nano_cpus: self.cpus,
+            pids: self.pids_limit,
+            disk_bytes: self.disk,
+        }
+    }
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_size(text).ok_or_else(|| "not a size such as 512m or 4g".to_owned())
+}
+
+fn cpus(text: &str) -> Result<u64, String> {
+    parse_cpus(text).ok_or_else(|| "not a number of processors such as 2 or 1.5".to_owned())
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
-    let view = make(ctx, args.options)?;
+    let made = make(ctx, args.options)?;
     if args.json {
-        json::print(&ctx.ui, "box", &view)?;
+        json::print(&ctx.ui, "box", &made)?;
     } else {
         ctx.ui.say("");
-        ctx.ui.out(&render(&view))?;
-        ctx.ui.hint(&format!("agentbox shell {}", view.name));
+        ctx.ui.out(&render(&made))?;
+        ctx.ui.hint(&format!("agentbox shell {}", made.view.name));
     }
     Ok(Exit::OK)
 }
 
 /// Makes a box and shows how it comes along.
-pub fn make(ctx: &Context, options: Options) -> Result<BoxView, CommandError> {
+pub fn make(ctx: &Context, options: Options) -> Result<Created, CommandError> {
     let create = CreateBox {
         name: options.name.as_deref().map(checked_name).transpose()?,
         workspace: workspace(options.path.as_deref())?,
@@ -90,6 +153,11 @@ pub fn make(ctx: &Context, options: Options) -> Result<BoxView, CommandError> {
         snapshot: options.snapshot,
         vnc: options.no_vnc.then_some(false),
         docker: (options.docker || options.no_docker).then_some(options.docker),
+        from_branch: options.from_branch,
+        use_branch: options.use_branch,
+        with_env: options.with_env.then_some(true),
+        limits: options.limits.limits(),
+        keep_on_failure: options.keep_on_failure,
     };
     let compose = undecided_compose(ctx, &create);
     let request = Request::CreateBox(create);
@@ -97,16 +165,19 @@ pub fn make(ctx: &Context, options: Options) -> Result<BoxView, CommandError> {
     let client = ctx.client()?;
     let made = {
         let steps = Steps::new(&ctx.ui);
-        interrupt.call(&client, &request, |incoming| show_step(&steps, incoming))
-    };
-    let view = made.map_err(explain)?;
+        interrupt.call::<Created>(&client, &request, |incoming| show_step(&steps, incoming))
+    }
+    .map_err(explain)?;
+    for warning in warnings(&made) {
+        ctx.ui.say(&warning);
+    }
     if let Some(file) = compose {
         ctx.ui.hint(&format!(
             "the project has a {file}, but the box has no container engine: a repository cannot \
              give a box one. You can, with --docker or box.docker: on (off ends this hint)."
         ));
     }
-    Ok(view)
+    Ok(made)
 }
 
 /// A compose file in the project of somebody who has not said yet whether boxes get an engine.
@@ -154,10 +225,37 @@ fn explain(error: CommandError) -> CommandError {
     }
 }
 
-fn render(view: &BoxView) -> String {
+/// What a person should know of a box that was made all the same.
+fn warnings(made: &Created) -> Vec<String> {
+    let mut lines: Vec<String> =
+        made.warnings.iter().map(|w| format!("warning: {}", visible(w))).collect();
+    if !made.skipped.is_empty() {
+        lines.push("warning: these uncommitted files did not fit and stayed behind:".to_owned());
+        let shown = made.skipped.iter().take(SHOWN).map(|path| format!("  {}", visible(path)));
+        lines.extend(shown);
+        if made.skipped.len() > SHOWN {
+            lines.push(format!("  and {} more", made.skipped.len() - SHOWN));
+        }
+        let id = &made.view.id;
+        lines.push(format!(
+            "hint: your changes as they were: git show refs/agentbox/{id}/carryover"
+        ));
+    }
+    lines
+}
+
+fn render(made: &Created) -> String {
+    let view = &made.view;
     let mut text = format!("name    {}\nid      {}\n", view.name, view.id);
     if let Some(branch) = &view.branch {
         let _ = writeln!(text, "branch  {}", visible(branch));
+    }
+    for (path, branch) in &made.nested {
+        let _ = writeln!(text, "branch  {} in {}", visible(branch), visible(path));
+    }
+    if !made.with_env.is_empty() {
+        let names: Vec<String> = made.with_env.iter().map(|name| visible(name)).collect();
+        let _ = writeln!(text, "with    {}", names.join(", "));
     }
     text
 }
@@ -166,6 +264,7 @@ fn render(view: &BoxView) -> String {
 mod tests {
     use super::*;
     use crate::samples;
+    use protocol::boxes::BoxView;
 
     #[test]
     fn boxes_16_02_a_bad_name_is_a_usage_error() {
@@ -188,9 +287,53 @@ mod tests {
         );
     }
 
+    fn made(view: BoxView) -> Created {
+        let none = Vec::new;
+        Created { view, nested: vec![], skipped: none(), with_env: none(), warnings: none() }
+    }
+
     #[test]
     fn what_was_made() {
         let boxes = samples::boxes();
-        insta::assert_snapshot!(format!("{}\n{}", render(&boxes[0]), render(&boxes[3])));
+        let text = [render(&made(boxes[0].clone())), render(&made(boxes[3].clone()))];
+        insta::assert_snapshot!(text.join("\n"));
+    }
+
+    #[test]
+    fn boxes_16_13_what_stayed_behind_is_listed() {
+        let view = samples::boxes()[0].clone();
+        let created = Created {
+            nested: vec![("api".into(), "agentbox/fix--api".into())],
+            skipped: (0..25).map(|n| format!("src/{n}\x1b.rs")).collect(),
+            with_env: vec![".env".into(), "api/.env.local".into()],
+            warnings: vec!["the disk limit is not set".into()],
+            ..made(view)
+        };
+        insta::assert_snapshot!(format!(
+            "{}\n\n{}",
+            warnings(&created).join("\n"),
+            render(&created)
+        ));
+    }
+
+    #[test]
+    fn boxes_16_12_two_branches_are_one_too_many() {
+        #[derive(clap::Parser)]
+        struct Create {
+            #[command(flatten)]
+            _args: Args,
+        }
+        let parse = |args: &[&str]| {
+            let words = std::iter::once("create").chain(args.iter().copied());
+            <Create as clap::Parser>::try_parse_from(words).map(drop)
+        };
+        assert!(parse(&["--use-branch", "a", "--from-branch", "b"]).is_err());
+        assert!(
+            parse(&["-b", "a", "--memory", "4g", "--cpus", "1.5", "--pids-limit", "9"]).is_ok()
+        );
+        for bad in [["--memory", "lots"], ["--cpus", "-1"], ["--pids-limit", "x"], ["--disk", "1x"]]
+        {
+            assert!(parse(&bad).is_err(), "{bad:?}");
+        }
     }
 }

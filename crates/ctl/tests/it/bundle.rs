@@ -102,6 +102,7 @@ fn what_the_host_fetched_arrives() {
     at.git(&project, &["bundle", "create", "-q", file.to_str().unwrap(), "agentbox/t", &not]);
     let set = |name: &str| RefAt { name: name.into(), oid: two.clone() };
     let plan = Unbundle {
+        repo: None,
         // `old` has to go before there can be an `old/new`.
         refs: vec![set("refs/remotes/origin/main"), set("refs/remotes/origin/old/new")],
         prune: Some("refs/remotes/origin/".into()),

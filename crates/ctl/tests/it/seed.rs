@@ -22,6 +22,9 @@ fn look(at: &TestBox) -> SeedRepo {
     at.git_with(&project, &["add", "-u"], &[("GIT_INDEX_FILE", &index)]);
     let worktree = at.git_with(&project, &["write-tree"], &[("GIT_INDEX_FILE", &index)]);
     SeedRepo {
+        path: String::new(),
+        git_dir: None,
+        lfs: false,
         branch: "agentbox/t".into(),
         object_format: git(&["rev-parse", "--show-object-format"]),
         alternates: vec![project.join(".git/objects").to_str().unwrap().into()],
@@ -46,7 +49,7 @@ fn untracked(at: &TestBox, dir: &Path) -> Vec<u8> {
 }
 
 fn seed(at: &TestBox, repo: Option<SeedRepo>, tar: &[u8]) {
-    let mut input = serde_json::to_vec(&SeedPlan { repo }).unwrap();
+    let mut input = serde_json::to_vec(&SeedPlan { repos: repo.into_iter().collect() }).unwrap();
     input.push(b'\n');
     input.extend_from_slice(tar);
     let (said, _) = run(&mut at.ctl(&["seed"]), &input);
@@ -179,6 +182,9 @@ fn boxes_2_2_a_branch_without_commits_is_seeded() {
 fn boxes_2_2_a_wholly_empty_repository_is_seeded() {
     let at = TestBox::new();
     let repo = SeedRepo {
+        path: String::new(),
+        git_dir: None,
+        lfs: false,
         branch: "agentbox/t".into(),
         object_format: "sha1".into(),
         alternates: vec![],
@@ -231,7 +237,7 @@ fn what_cannot_be_seeded_says_why() {
     project_with_files(&at, "sha1");
     let mut repo = look(&at);
     repo.base = Some("ab".repeat(20));
-    let input = serde_json::to_string(&SeedPlan { repo: Some(repo) }).unwrap() + "\n";
+    let input = serde_json::to_string(&SeedPlan { repos: vec![repo] }).unwrap() + "\n";
     let (said, _) = run(&mut at.ctl(&["seed"]), input.as_bytes());
     assert_eq!(said.code, 1);
     assert!(said.stderr.contains("git update-ref failed"), "{}", said.stderr);

@@ -55,6 +55,7 @@ impl TestBox {
             .env("AGENTBOX_WORKSPACE", self.workspace())
             .env("AGENTBOX_RELAY_SOCKET", self.socket())
             .env("AGENTBOX_TOKEN_FILE", self.path("token"))
+            .env("AGENTBOX_REPOSITORIES_FILE", self.path("repositories"))
             .env("AGENTBOX_READY_FILE", self.path("ready"));
         command
     }

@@ -26,7 +26,7 @@ pub(super) async fn land(call: &Call, at: usize, land: Land) -> Result<Envelope,
     if landing.old.as_ref() == Some(&landing.new) {
         return Ok(available(call, &dest, &land));
     }
-    let own = dest == worktree.branch;
+    let own = dest == worktree.branch && worktree.has_own_branch();
     if landing.lost > 0 && !land.force && !(own && landing.ours) {
         let text = format!(
             "git push --host-only: rejected: branch {dest} of the host has {} this box does not have; use another name, or --force to replace them.",
@@ -70,7 +70,10 @@ fn in_use(dest: &BranchName) -> Stop {
 /// else has put there are not the box's.
 fn asks(call: &Call, worktree: &Worktree, dest: &BranchName, landing: &Landing) -> bool {
     let others = call.shared.branches_of_others(&call.reg().id, worktree);
-    if *dest != worktree.branch || others.iter().any(|other| other.collides(dest)) {
+    if *dest != worktree.branch
+        || !worktree.has_own_branch()
+        || others.iter().any(|other| other.collides(dest))
+    {
         return true;
     }
     !(landing.old.is_none() || landing.ours || landing.lost == 0)

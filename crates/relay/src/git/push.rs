@@ -92,7 +92,8 @@ async fn tags(call: &Call, transfer: &Transfer<'_>, push: &Push) -> Result<Vec<T
     let haves = transfer.box_haves(&transfer.worktree.branch).await.map_err(&failed)?;
     let file = scratch(transfer.worktree).map_err(&failed)?;
     let port = &call.shared.deps.port;
-    let claimed = port.export_tags(&call.reg().id, &known, &haves, file.path()).await;
+    let (id, repo) = (&call.reg().id, &transfer.worktree.container_path);
+    let claimed = port.export_tags(id, repo, &known, &haves, file.path()).await;
     let claimed = claimed.map_err(|e| failed(e.into()))?;
     if claimed.more > 0 {
         let text = format!(
@@ -118,7 +119,7 @@ async fn tags(call: &Call, transfer: &Transfer<'_>, push: &Push) -> Result<Vec<T
 /// Why a push may pass without a question in safe mode. Tags never do: releases are made of them.
 fn safe(worktree: &Worktree, prepared: &Prepared) -> Option<&'static str> {
     let Prepared { push, preview, .. } = prepared;
-    let own = worktree.publish.is_none();
+    let own = worktree.is_on_its_own_branch();
     match (preview.ci.is_empty() && !push.tags, push.force_with_lease, own) {
         (true, _, true) => Some("own-branch push"),
         (true, false, false) => Some("sanctioned-branch push"),
@@ -160,7 +161,8 @@ async fn tell_box(call: &Call, worktree: &Worktree, prepared: &Prepared) {
     let name = format!("refs/remotes/{remote}/{}", worktree.published());
     let refs = vec![RefAt { name, oid: prepared.preview.new.to_string() }];
     let upstream = upstream(worktree, remote, &refs);
-    let news = Unbundle { refs, upstream, ..Unbundle::default() };
+    let repo = Some(worktree.container_path.clone());
+    let news = Unbundle { repo, refs, upstream, ..Unbundle::default() };
     if let Err(e) = call.shared.deps.port.import_bundle(&call.reg().id, news, None).await {
         tracing::debug!("box {} was not told of a push: {e}", call.reg().name);
     }
@@ -197,7 +199,7 @@ fn draft(call: &Call, worktree: &Worktree, prepared: &Prepared) -> Draft {
             key: format!("{address} {branch} lease={lease}"),
             what: format!("push to {branch} of {target}"),
         },
-        kind: worktree.publish.is_none().then(|| Scope {
+        kind: worktree.is_on_its_own_branch().then(|| Scope {
             key: format!("{address} own-branch lease={lease}"),
             what: format!("push to its own branch of {target}"),
         }),

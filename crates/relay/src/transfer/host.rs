@@ -85,8 +85,12 @@ impl Transfer<'_> {
         fetch.push(approved_ref(&self.worktree.branch).into());
         self.check("fetch", self.in_host(&fetch).await?)?;
         let output = self.in_host(&write_args(dest, new, old).map(OsString::from)).await?;
-        if !output.ok() && self.host_tip(dest).await?.as_ref() != old {
-            return Ok(false);
+        if !output.ok() {
+            let now = self.host_tip(dest).await?;
+            // The box's commits come here by themselves too, and may have been quicker.
+            if now.as_ref() != old {
+                return Ok(now.as_ref() == Some(new));
+            }
         }
         self.check("update-ref", output)?;
         // Without the note the box is asked about more the next time, not less.
@@ -107,8 +111,9 @@ impl Transfer<'_> {
         if current.as_ref() == Some(&tip) || untouched {
             return Ok(true);
         }
-        // Only what was written here before may be rewritten; anything else must fast-forward.
-        let ours = current.is_none() || last == current;
+        // Only what was written here before may be rewritten, and only on a branch that was made for
+        // the box; anything else must fast-forward.
+        let ours = self.worktree.has_own_branch() && (current.is_none() || last == current);
         let force = if ours { "+" } else { "" };
         let mut args: Vec<OsString> = fetch_args();
         args.push(self.worktree.transfer.clone().into());

@@ -113,6 +113,7 @@ impl BoxPort for BoxRepo {
     fn export_bundle<'a>(
         &'a self,
         _: &'a BoxId,
+        _: &'a str,
         branch: &'a str,
         haves: &'a [String],
         dest: &'a Path,
@@ -154,6 +155,7 @@ impl BoxPort for BoxRepo {
     fn export_tags<'a>(
         &'a self,
         _: &'a BoxId,
+        _: &'a str,
         known: &'a KnownTags,
         haves: &'a [String],
         dest: &'a Path,

@@ -1,0 +1,81 @@
+//! Files with settings and credentials that git ignores, taken along when a person says so.
+//!
+//! Found by name anywhere in the workspace, except where tools keep their own. A link is none of
+//! them: it may lead to what nobody meant to give.
+
+use std::path::{Path, PathBuf};
+
+/// Names that are taken; `*` stands for anything.
+const NAMES: [&str; 8] = [
+    ".env",
+    ".env.*",
+    ".envrc",
+    ".dev.vars",
+    "secrets.toml",
+    "local.settings.json",
+    "appsettings.*.json",
+    "agentbox.yaml",
+];
+/// Folders that are not looked into.
+const NOT_IN: [&str; 8] =
+    ["node_modules", ".git", ".venv", "venv", "__pycache__", "dist", ".next", "build"];
+/// More are no settings any more.
+const MOST: usize = 1000;
+
+/// Relative to the workspace, in order.
+pub(crate) fn find(workspace: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![PathBuf::new()];
+    while let Some(folder) = pending.pop() {
+        let entries = std::fs::read_dir(workspace.join(&folder)).into_iter().flatten().flatten();
+        for entry in entries {
+            let (Ok(kind), name) = (entry.file_type(), entry.file_name()) else { continue };
+            let path = folder.join(&name);
+            if kind.is_dir() && !NOT_IN.iter().any(|not| name == *not) {
+                pending.push(path);
+            } else if kind.is_file() && name.to_str().is_some_and(is_taken) {
+                found.push(path);
+            }
+        }
+        if found.len() >= MOST {
+            tracing::warn!("more than {MOST} settings files in {}", workspace.display());
+            break;
+        }
+    }
+    found.sort();
+    found.truncate(MOST);
+    found
+}
+
+fn is_taken(name: &str) -> bool {
+    let matches = |pattern: &&str| match pattern.split_once('*') {
+        Some((start, end)) => {
+            name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
+        }
+        None => name == *pattern,
+    };
+    NAMES.iter().any(matches)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_16_04_settings_are_found_by_name() {
+        for name in [".env", ".env.local", ".envrc", "appsettings.Dev.json", "secrets.toml"] {
+            assert!(is_taken(name), "{name}");
+        }
+        for name in ["env", ".environment", "appsettings.json", "x.env", "secrets.toml.bak"] {
+            assert!(!is_taken(name), "{name}");
+        }
+        let temp = tempfile::tempdir().unwrap();
+        for name in [".env", "api/.env.test", "node_modules/.env", "api/dist/.env", "src/main.rs"] {
+            let path = temp.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        std::os::unix::fs::symlink("/etc/passwd", temp.path().join(".envrc")).unwrap();
+        assert_eq!(find(temp.path()), [".env", "api/.env.test"].map(PathBuf::from));
+    }
+}
