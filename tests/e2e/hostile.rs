@@ -118,8 +118,8 @@ fn a_box_cannot_write_to_what_is_mounted_from_the_host() {
         "sudo touch /run/agentbox/host/x",
         "rm /run/agentbox/host/relay.sock",
         "sudo rm /run/agentbox/host/relay.sock",
-        "sudo touch /agentbox/objects/0/x",
-        "sudo sh -c 'echo evil > /agentbox/objects/0/info/alternates'",
+        "sudo touch /agentbox/objects/0/objects/x",
+        "sudo sh -c 'echo evil > /agentbox/objects/0/objects/info/alternates'",
     ] {
         assert!(!world.in_box("evil", script).status.success(), "{script} worked");
     }

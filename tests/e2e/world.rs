@@ -418,7 +418,9 @@ impl Drop for World {
                 let _ = host.wait();
             }
         }
-        remove_boxes(&self.project());
+        // A test may have made projects beside the usual one.
+        let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(|p| p.is_dir()).for_each(|p| remove_boxes(&p));
     }
 }
 
@@ -463,8 +465,13 @@ impl Running {
     }
 
     #[track_caller]
-    pub fn end(mut self) -> Ended {
-        let ended = agentbox_e2e::wait::try_eventually(SOON, || match self.0.try_wait() {
+    pub fn end(self) -> Ended {
+        self.end_within(SOON)
+    }
+
+    #[track_caller]
+    pub fn end_within(mut self, limit: Duration) -> Ended {
+        let ended = agentbox_e2e::wait::try_eventually(limit, || match self.0.try_wait() {
             Ok(Some(_)) => Ok(()),
             _ => Err(()),
         });
@@ -473,7 +480,7 @@ impl Running {
         }
         let output = self.0.wait_with_output().unwrap();
         let err = text(&output.stdout) + &text(&output.stderr);
-        assert!(ended.is_ok(), "the command did not end within {SOON:?}; it said: {err}");
+        assert!(ended.is_ok(), "the command did not end within {limit:?}; it said: {err}");
         Ended { code: output.status.code(), err }
     }
 }

@@ -56,7 +56,8 @@ fn tracked(place: &Place) -> BTreeSet<Vec<u8>> {
     if !place.git_dir.is_dir() || !place.folder.join(".git").exists() {
         return BTreeSet::new();
     }
-    let listed = place.git.run(&["-c", "core.fsmonitor=false", "ls-files", "-z"]).unwrap_or_default();
+    let listed =
+        place.git.run(&["-c", "core.fsmonitor=false", "ls-files", "-z"]).unwrap_or_default();
     listed.split(|b| *b == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect()
 }
 

@@ -1,0 +1,298 @@
+//! Whatever breaks while a box is made, nothing of it is left.
+//!
+//! Between the host and the engine stands a go-between that cuts the line, or holds a request, at the
+//! step a test names.
+
+use crate::world::{Running, SOON, World, docker, text};
+use agentbox_e2e::wait::{eventually, eventually_or};
+use bollard::query_parameters as query;
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::{Arc, Condvar, Mutex};
+
+/// The steps of a create that the engine has a part in, by its requests.
+const STEPS: [&[&str]; 5] = [
+    &["POST", "/networks/create"],
+    &["POST", "/containers/create"],
+    &["POST", "/containers/", "/start"],
+    &["POST", "/containers/", "/exec"],
+    &["POST", "/exec/", "/start"],
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    /// The engine never hears of it.
+    Before,
+    /// The engine does it, and nobody hears of that.
+    After,
+    /// The request waits.
+    Hold,
+}
+
+#[derive(Default)]
+struct State {
+    fault: Option<(&'static [&'static str], Fault)>,
+    hit: bool,
+    down: bool,
+    held: bool,
+    open: Vec<UnixStream>,
+}
+
+/// The go-between.
+struct Between {
+    state: Arc<(Mutex<State>, Condvar)>,
+    path: String,
+}
+
+impl Between {
+    fn new(world: &World) -> Self {
+        let path = world.dir().join("engine.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let state: Arc<(Mutex<State>, Condvar)> = Arc::default();
+        let shared = state.clone();
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let shared = shared.clone();
+                std::thread::spawn(move || serve(client, &shared));
+            }
+        });
+        Self { state, path: format!("unix://{}", path.display()) }
+    }
+
+    fn arm(&self, step: &'static [&'static str], fault: Fault) {
+        let held = fault == Fault::Hold;
+        let mut state = self.state.0.lock().unwrap();
+        *state = State {
+            fault: Some((step, fault)),
+            held,
+            open: std::mem::take(&mut state.open),
+            ..State::default()
+        };
+    }
+
+    fn was_hit(&self) -> bool {
+        self.state.0.lock().unwrap().hit
+    }
+
+    fn restore(&self) {
+        let mut state = self.state.0.lock().unwrap();
+        state.down = false;
+        state.held = false;
+        state.fault = None;
+        self.state.1.notify_all();
+    }
+}
+
+fn serve(mut client: UnixStream, shared: &Arc<(Mutex<State>, Condvar)>) {
+    let mut first = vec![0; 64 * 1024];
+    let Ok(count) = client.read(&mut first) else { return };
+    let line = String::from_utf8_lossy(&first[..count]);
+    let line = line.lines().next().unwrap_or_default().split(" HTTP").next().unwrap_or_default();
+    let line = line.split('?').next().unwrap_or_default().to_owned();
+    let mut cut_after = false;
+    {
+        let mut state = shared.0.lock().unwrap();
+        if state.down {
+            return;
+        }
+        if let Some((words, fault)) = state.fault
+            && line.starts_with(words[0])
+            && words.iter().all(|word| line.contains(word))
+            && line.ends_with(words[words.len() - 1])
+        {
+            state.hit = true;
+            state.fault = None;
+            match fault {
+                Fault::Before => return cut(&mut state),
+                Fault::After => cut_after = true,
+                Fault::Hold => {
+                    drop(shared.1.wait_while(state, |state| state.held).unwrap());
+                    state = shared.0.lock().unwrap();
+                }
+            }
+        }
+        state.open.push(client.try_clone().unwrap());
+    }
+    let host = std::env::var("DOCKER_HOST").unwrap_or("unix:///var/run/docker.sock".into());
+    let Ok(mut engine) = UnixStream::connect(host.trim_start_matches("unix://")) else { return };
+    engine.write_all(&first[..count]).unwrap();
+    if cut_after {
+        // The engine answers, so it has done it; nobody hears.
+        let _ = engine.read(&mut first);
+        return cut(&mut shared.0.lock().unwrap());
+    }
+    let (mut from, mut to) = (client.try_clone().unwrap(), engine.try_clone().unwrap());
+    let up = std::thread::spawn(move || {
+        let _ = std::io::copy(&mut from, &mut to);
+        let _ = to.shutdown(Shutdown::Write);
+    });
+    let _ = std::io::copy(&mut engine, &mut client);
+    let _ = client.shutdown(Shutdown::Both);
+    let _ = up.join();
+}
+
+fn cut(state: &mut State) {
+    state.down = true;
+    for stream in state.open.drain(..) {
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// Everything of the project's repository that is the person's.
+fn repository(world: &World) -> String {
+    let script = "find .git -type f -not -path '.git/objects/*' -not -path '*/agentbox/*' -exec sha256sum {} + | sort; \
+                  git for-each-ref refs/heads refs/remotes refs/tags refs/stash";
+    let output = world.command("sh").current_dir(world.project()).args(["-c", script]).output();
+    text(&output.unwrap().stdout)
+}
+
+/// What is left of boxes of the project: on the engine, in the repository, in the home.
+fn left(world: &World) -> Vec<String> {
+    let root = world.project().canonicalize().unwrap();
+    let label = format!("agentbox.project={}", ::boxes::project::project_hash(&root));
+    let filters = HashMap::from([("label".to_owned(), vec![label])]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut left: Vec<String> = runtime.block_on(async {
+        let docker = docker().await.unwrap();
+        let all =
+            query::ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+        let containers = docker.list_containers(Some(all)).await.unwrap();
+        let all = query::ListNetworksOptionsBuilder::default().filters(&filters).build();
+        let networks = docker.list_networks(Some(all)).await.unwrap();
+        let containers = containers.into_iter().map(|c| format!("container {:?}", c.names));
+        containers.chain(networks.into_iter().map(|n| format!("network {:?}", n.name))).collect()
+    });
+    let pins =
+        world.git(&world.project(), &["for-each-ref", "--format=%(refname)", "refs/agentbox/"]);
+    left.extend(pins.lines().map(str::to_owned));
+    for folder in ["run/boxes", "repos"] {
+        let entries = std::fs::read_dir(world.home().join(folder)).into_iter().flatten().flatten();
+        left.extend(entries.map(|entry| entry.path().display().to_string()));
+    }
+    left
+}
+
+fn nothing_is_left(world: &World, when: &str) {
+    eventually_or(SOON, &format!("nothing being left: {when}"), || match left(world) {
+        left if left.is_empty() => Ok(()),
+        left => Err(format!("{left:?}{}", world.host_log())),
+    });
+}
+
+/// A host that reaches its engine through the go-between.
+fn world() -> (World, Between) {
+    let mut world = World::bare();
+    let between = Between::new(&world);
+    world.set("DOCKER_HOST", &between.path);
+    world.configure("");
+    std::fs::write(world.project().join("README.md"), "uncommitted\n").unwrap();
+    std::fs::write(world.project().join("untracked"), "x\n").unwrap();
+    world.start_serve();
+    (world, between)
+}
+
+fn begin(world: &World) -> Running {
+    Running::start(world.agentbox_command(&["create", "-n", "half"]))
+}
+
+fn works_again(world: &World) {
+    eventually_or(SOON, "a box being made", || {
+        let output = world.agentbox(&["create", "-n", "half"]);
+        if output.status.success() { Ok(()) } else { Err(text(&output.stderr)) }
+    });
+    assert_eq!(world.box_ok("half", "git rev-parse --abbrev-ref HEAD"), "agentbox/half");
+    world.ok(&["destroy", "-y", "half"]);
+}
+
+#[test]
+fn an_engine_that_goes_away_at_any_step_leaves_nothing() {
+    let (world, between) = world();
+    let before = repository(&world);
+    for step in STEPS {
+        for fault in [Fault::Before, Fault::After] {
+            between.arm(step, fault);
+            let ended = begin(&world).end();
+            assert_ne!(ended.code, Some(0), "{step:?}");
+            assert!(between.was_hit(), "{step:?}: {}", ended.err);
+            between.restore();
+            nothing_is_left(&world, &format!("{step:?}"));
+            assert_eq!(repository(&world), before, "{step:?}");
+        }
+    }
+    works_again(&world);
+}
+
+#[test]
+fn a_host_that_is_killed_at_any_step_leaves_nothing() {
+    let (mut world, between) = world();
+    let before = repository(&world);
+    for step in STEPS {
+        between.arm(step, Fault::Hold);
+        let create = begin(&world);
+        eventually(SOON, &format!("{step:?}"), || between.was_hit().then_some(()));
+        world.kill_host();
+        assert_ne!(create.end().code, Some(0), "{step:?}");
+        // The engine gets the request after all.
+        between.restore();
+        world.start_serve();
+        nothing_is_left(&world, &format!("{step:?}"));
+        assert_eq!(repository(&world), before, "{step:?}");
+    }
+    works_again(&world);
+}
+
+#[test]
+fn a_command_that_is_killed_at_any_step_leaves_nothing() {
+    let (world, between) = world();
+    let before = repository(&world);
+    for step in STEPS {
+        between.arm(step, Fault::Hold);
+        let create = begin(&world);
+        eventually(SOON, &format!("{step:?}"), || between.was_hit().then_some(()));
+        create.kill();
+        between.restore();
+        nothing_is_left(&world, &format!("{step:?}"));
+        assert_eq!(repository(&world), before, "{step:?}");
+    }
+    works_again(&world);
+}
+
+/// Waits until so many boxes have a folder of their own.
+fn folders(world: &World, count: usize) {
+    eventually(SOON, &format!("{count} folders of boxes"), || {
+        let now = world.home().join("run/boxes").read_dir().unwrap().count();
+        (now == count).then_some(())
+    });
+}
+
+#[test]
+fn boxes_16_30_a_host_killed_while_it_writes_is_back_at_once() {
+    let mut world = World::headless();
+    world.create("kept");
+    for round in 0..5 {
+        let name = format!("half-{round}");
+        folders(&world, 1);
+        let creates: Vec<Running> = (0..3)
+            .map(|n| {
+                Running::start(world.agentbox_command(&["create", "-n", &format!("{name}-{n}")]))
+            })
+            .collect();
+        // Each has reached the host by then; one that has not would start a host of its own.
+        folders(&world, 4);
+        world.kill_host();
+        for create in creates {
+            create.end();
+        }
+        world.start_serve();
+        let boxes = world.json(&["list"])["boxes"].as_array().unwrap().clone();
+        assert!(boxes.iter().any(|b| b["name"] == "kept" && b["state"] == "running"), "{boxes:?}");
+        world.ok(&["audit", "verify"]);
+        for made in boxes.iter().filter(|b| b["name"] != "kept") {
+            world.ok(&["destroy", "-y", made["name"].as_str().unwrap()]);
+        }
+    }
+    world.ok(&["destroy", "-y", "kept"]);
+    nothing_is_left(&world, "at the end");
+}
