@@ -15,6 +15,10 @@ vnc: boolean | null,
  */
 docker: boolean | null, 
 /**
+ * A checkpoint of the project to start from, by name or id; none is the project's default.
+ */
+snapshot: string | null, 
+/**
  * A commit to start from; what is uncommitted comes along as far as it fits.
  */
 fromBranch: string | null, 
