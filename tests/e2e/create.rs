@@ -196,6 +196,11 @@ fn a_box_works_on_an_existing_branch_and_never_rewrites_it() {
     let output = world.in_box("on", "git push --host-only 2>&1");
     assert_eq!(output.status.code(), Some(65), "{}", text(&output.stdout));
     assert_eq!(at(), tip);
+    // It goes with no box, whatever is said about branches.
+    world.git(&project, &["branch", "untouched"]);
+    world.ok(&["create", "-n", "brief", "-b", "untouched"]);
+    world.ok(&["destroy", "-y", "brief", "--delete-branch"]);
+    world.git(&project, &["rev-parse", "--verify", "untouched"]);
 }
 
 #[test]

@@ -199,7 +199,9 @@ async fn part_with_branch(
     let (repo, branch) = (record.repo.as_ref()?, record.branch.as_ref()?);
     let beyond = boxes::repo::goes_beyond(&repo.toplevel, branch, record.base.as_deref()).await;
     let beyond = beyond.ok().flatten()?;
-    if fate == BranchFate::Keep || (fate == BranchFate::Auto && beyond) {
+    // A branch the person gave the box to work on is the person's, whatever is on it.
+    let keep = fate == BranchFate::Keep || !record.owns_branch();
+    if keep || (fate == BranchFate::Auto && beyond) {
         return Some(branch.clone());
     }
     match boxes::repo::delete_branch(&repo.toplevel, branch).await {
