@@ -64,4 +64,12 @@ agents: Array<AgentView>,
 /**
  * Agents whose own login the box holds, or held since it was made.
  */
-logins: Array<Agent>, };
+logins: Array<Agent>, 
+/**
+ * The address of its web app; none when it has none, as without a container.
+ */
+web: string | null, 
+/**
+ * The address of its screen, without the password; none when it has none.
+ */
+screen: string | null, };
