@@ -260,3 +260,61 @@ fn what_an_agent_does_is_seen_on_the_host_and_after_a_restart() {
     world.ok(&["claude", "stop", "st"]);
     assert_eq!(state(&world), Value::Null);
 }
+
+#[test]
+fn boxes_16_36_and_37_the_persons_settings_come_along_without_what_is_only_theirs() {
+    let world = World::headless();
+    let home = world.dir().join("home");
+    let write = |name: &str, text: &str| {
+        let path = home.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let hooks = format!(
+        r#"{{"hooks": {{"Stop": [{{"hooks": [{{"type": "command", "command": "{}/bin/done"}}, {{"type": "command", "command": "./done.sh"}}]}}]}}}}"#,
+        home.display()
+    );
+    write(".claude/settings.json", &hooks);
+    write(".claude/commands/fix.md", "Fix it.\n");
+    write(".claude/.credentials.json", "{\"claudeAiOauth\": {\"refreshToken\": \"never\"}}");
+    write(".claude.json", "{\"theme\": \"light\", \"primaryApiKey\": \"never\"}");
+    write(
+        ".codex/config.toml",
+        "[mcp_servers.mac]\ncommand = \"/Applications/X\"\n[mcp_servers.web]\ncommand = \"npx\"\n",
+    );
+    write(".codex/auth.json", "never");
+    world.create("cfg");
+    for agent in ["claude", "codex"] {
+        stand_in(&world, "cfg", agent);
+    }
+    world.box_ok(
+        "cfg",
+        "mkdir -p ~/.codex && printf '[mcp_servers.x]\\ncommand = \"x\"\\n' > ~/.codex/config.toml",
+    );
+    world.ok(&["claude", "start", "cfg", "-d"]);
+    world.ok(&["codex", "start", "cfg", "-d"]);
+    let settings = world.box_ok("cfg", "cat ~/.claude/settings.json");
+    assert!(settings.contains("./done.sh") && !settings.contains("bin/done"), "{settings}");
+    assert_eq!(
+        world.box_ok("cfg", "cat ~/.claude/commands/fix.md; stat -c %U ~/.claude/commands"),
+        "Fix it.\nvscode"
+    );
+    assert!(world.box_ok("cfg", "cat ~/.claude.json").contains("light"));
+    let codex = world.box_ok("cfg", "cat ~/.codex/config.toml");
+    assert!(codex.contains("npx") && codex.contains("mcp_servers.x"), "{codex}");
+    assert!(!codex.contains("Applications"), "{codex}");
+    let found = world.box_ok("cfg", "grep -rsl 'ne[v]er' ~; ls -A ~/.local/state/agentbox; true");
+    assert_eq!(found, "claude-settled");
+
+    // Once its own, Claude's state stays the box's; the rest follows the person.
+    world.box_ok("cfg", "echo '{\"theme\": \"box\"}' > ~/.claude.json");
+    write(".claude/commands/fix.md", "Fix it well.\n");
+    world.ok(&["claude", "stop", "cfg"]);
+    world.ok(&["claude", "start", "cfg", "-d"]);
+    assert!(world.box_ok("cfg", "cat ~/.claude.json").contains("box"));
+    assert_eq!(world.box_ok("cfg", "cat ~/.claude/commands/fix.md"), "Fix it well.");
+    write(".claude/commands/fix.md", "Not this.\n");
+    world.ok(&["claude", "stop", "cfg"]);
+    world.ok(&["claude", "start", "cfg", "-d", "--no-sync-config"]);
+    assert_eq!(world.box_ok("cfg", "cat ~/.claude/commands/fix.md"), "Fix it well.");
+}

@@ -9,7 +9,7 @@ use crate::{Boxes, Error, Record};
 use bytes::Bytes;
 use futures_util::stream;
 use protocol::ctl::{NewSession, SESSION_EXISTS, SessionLine};
-use protocol::sessions::is_session_name;
+use protocol::sessions::{Agent, is_session_name};
 
 /// More sessions than anybody has, and their names.
 const MAX_ANSWER: usize = 256 * 1024;
@@ -34,6 +34,14 @@ impl Boxes {
             Err(Error::InBox { exit, .. }) if exit == i64::from(SESSION_EXISTS) => Ok(false),
             done => done.map(|()| true),
         }
+    }
+
+    /// Has the box merge what was brought of the person's settings of an agent.
+    pub async fn take_agent_config(&self, record: &Record, agent: Agent) -> Result<(), Error> {
+        let args = ["agent-config", agent.as_str()].map(str::to_owned).to_vec();
+        let (call, mut nothing) = (CtlCall { args, ..CtlCall::default() }, Nothing);
+        let told = self.ctl(&record.container, call, stream::empty(), &mut nothing);
+        limited("merge an agent's settings", QUICK, told).await?
     }
 
     /// Whether there was one.

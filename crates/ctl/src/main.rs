@@ -8,6 +8,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod agent_config;
 mod agent_state;
 mod begin;
 mod bridge;
@@ -100,6 +101,7 @@ fn run(args: &[OsString]) -> Result<i32> {
         "event" => event::run(rest),
         "session" => session::run(rest),
         "agent-state" => agent_state::run(rest),
+        "agent-config" => agent_config::run(rest),
         "git" => git::command(rest),
         "integration" => shim::integration(rest),
         "cp" => cp::run(rest),

@@ -49,8 +49,11 @@ impl Api {
             NewSession { name, argv, env: BTreeMap::new(), agent: None, cols, rows }
         };
         let plan = match start.what {
-            SessionKind::Agent { agent, name, args, env } => {
+            SessionKind::Agent { agent, name, args, env, sync } => {
                 let settings = self.core.settings.agent(agent).clone();
+                if sync && settings.sync {
+                    self.core.sync_agent(&boxes, &record, agent).await?;
+                }
                 let env = allowed(agent, env, &settings);
                 self.note_login(&id, agent, &env).await?;
                 let name = name.or(settings.session_name.clone());

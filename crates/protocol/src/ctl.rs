@@ -291,6 +291,10 @@ pub enum Pack {
     },
 }
 
+/// Below the box user's home: what the host brings of the person's settings, for `agentbox-ctl
+/// agent-config` to merge and remove.
+pub const INCOMING: &str = ".local/state/agentbox/incoming";
+
 /// First line of `agentbox-ctl session start`'s standard input (run as the box user).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -177,6 +177,8 @@ pub enum SessionKind {
         args: Vec<String>,
         /// Variables of the person's environment; only those of [`Agent::variables`] are taken.
         env: BTreeMap<String, SecretText>,
+        /// The person's own settings of the agent are brought to the box first.
+        sync: bool,
     },
     Shell {
         /// `shell`, or what follows `shell-`; none takes the lowest free number.

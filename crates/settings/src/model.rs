@@ -75,11 +75,13 @@ pub struct AgentSettings {
     pub dangerously_skip_permissions: Option<bool>,
     /// The person's own login of the agent may be given to boxes.
     pub login: bool,
+    /// The person's own settings of the agent are brought to boxes.
+    pub sync: bool,
 }
 
 impl Default for AgentSettings {
     fn default() -> Self {
-        Self { session_name: None, dangerously_skip_permissions: None, login: true }
+        Self { session_name: None, dangerously_skip_permissions: None, login: true, sync: true }
     }
 }
 

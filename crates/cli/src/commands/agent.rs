@@ -29,6 +29,10 @@ pub struct How {
     #[arg(short = 'd', long = "no-attach")]
     detached: bool,
 
+    /// Leave the box's settings of the agent as they are
+    #[arg(long)]
+    no_sync_config: bool,
+
     /// Arguments for the agent
     #[arg(last = true, value_name = "ARG")]
     args: Vec<String>,
@@ -221,7 +225,12 @@ fn act(ctx: &Context, agent: Agent, action: Action) -> Outcome {
         Action::Attach(args) => {
             let view = which_box(&client, args.which)?;
             let which = Some(view.id.to_string());
-            let how = How { session_name: args.session_name, detached: false, args: Vec::new() };
+            let how = How {
+                session_name: args.session_name,
+                detached: false,
+                no_sync_config: true,
+                args: Vec::new(),
+            };
             let name = match start(&client, agent, which, &how) {
                 Ok(session) => session.name,
                 Err(Failed::Exists(name)) => name,
@@ -288,6 +297,7 @@ fn start(
         name: how.session_name.clone(),
         args: how.args.clone(),
         env: variables(agent),
+        sync: !how.no_sync_config,
     };
     let request = StartSession { target: target(which), what, cols, rows };
     client.call(&Request::StartSession(request)).map_err(|e| {
