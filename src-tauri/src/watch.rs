@@ -6,9 +6,12 @@ use crate::menu::{self, TrayView};
 use crate::notifications::Notifier;
 use crate::window_child::WindowChild;
 use host::Api;
+use protocol::BoxId;
 use protocol::boxes::BoxView;
 use protocol::control::HostEvent;
 use protocol::sessions::{Agent, AgentState, AgentView};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
@@ -24,6 +27,7 @@ async fn follow(api: Api, window: WindowChild, notifier: Notifier, views: watch:
     let mut events = api.subscribe();
     let mut live = Live::default();
     live.apply(api.snapshot().await);
+    let mut told = Told::default();
     loop {
         publish(&views, menu::view(&live));
         match events.recv().await {
@@ -35,7 +39,7 @@ async fn follow(api: Api, window: WindowChild, notifier: Notifier, views: watch:
             }
             Ok(HostEvent::BoxChanged { view }) => {
                 if !live.is_quiet() {
-                    tell_of_agents(&notifier, &live, &view);
+                    tell_of_agents(&notifier, &live, &view, &mut told);
                 }
                 live.apply(HostEvent::BoxChanged { view });
             }
@@ -46,10 +50,27 @@ async fn follow(api: Api, window: WindowChild, notifier: Notifier, views: watch:
     }
 }
 
+/// When each agent was told of last: what it says is its box's word, and a box may say a lot.
+#[derive(Default)]
+struct Told(HashMap<(BoxId, Agent), Instant>);
+
+impl Told {
+    const PAUSE: Duration = Duration::from_secs(20);
+
+    fn may(&mut self, id: &BoxId, agent: Agent, now: Instant) -> bool {
+        self.0.retain(|_, last| now.duration_since(*last) < Self::PAUSE);
+        let key = (id.clone(), agent);
+        !self.0.contains_key(&key) && self.0.insert(key, now).is_none()
+    }
+}
+
 /// One notification when an agent has come to need somebody.
-fn tell_of_agents(notifier: &Notifier, live: &Live, view: &BoxView) {
+fn tell_of_agents(notifier: &Notifier, live: &Live, view: &BoxView, told: &mut Told) {
     let Some(before) = live.boxes.iter().find(|b| b.id == view.id) else { return };
     for (agent, state) in news(before, view) {
+        if view.muted_until.is_some() || !told.may(&view.id, agent, Instant::now()) {
+            continue;
+        }
         let title = format!("{} {}", view.name, state.in_words());
         notifier.tell_of_box(&view.id, &title, &format!("{} in {}", agent.title(), view.project));
     }
@@ -80,6 +101,16 @@ mod tests {
     use crate::live::samples::a_box;
     use AgentState::{Done, Ready, Waiting, Working};
     use protocol::boxes::BoxState;
+
+    #[test]
+    fn a_box_that_goes_to_and_fro_is_told_of_now_and_then() {
+        let (mut told, start) = (Told::default(), Instant::now());
+        let view = a_box(1, "fix-login", "shop", BoxState::Running);
+        assert!(told.may(&view.id, Agent::Claude, start));
+        assert!(!told.may(&view.id, Agent::Claude, start + Duration::from_secs(1)));
+        assert!(told.may(&view.id, Agent::Codex, start + Duration::from_secs(1)));
+        assert!(told.may(&view.id, Agent::Claude, start + Told::PAUSE));
+    }
 
     #[test]
     fn each_transition_is_told_once() {

@@ -76,6 +76,11 @@ fn cp_leaves_out_what_is_made_again_and_says_so() {
     assert_eq!((&json["schema"], &json["copied"]["files"]), (&1.into(), &1.into()), "{json}");
     assert!(json["copied"]["leftOut"].to_string().contains("app/bin"), "{json}");
     world.ok(&["cp", "fix:app", "all", "--no-default-excludes"]);
+    // Git's own folder never comes from a box: git would run what is in it.
+    world.box_ok("fix", "git init -q app/evil && cp -r app/evil/.git app/.git");
+    world.ok(&["cp", "fix:app", "again", "--no-default-excludes"]);
+    assert!(here.join("again/bin/y").exists() && !here.join("again/.git").exists());
+    assert!(!here.join("again/evil/.git").exists());
     assert!(here.join("all/bin/y").exists() && here.join("all/packages/a/node_modules/z").exists());
 }
 

@@ -481,6 +481,38 @@ fn what_a_destroy_would_lose_is_shown() {
 }
 
 #[test]
+fn commits_that_could_not_be_shown_on_the_host_are_kept_under_another_name() {
+    let world = World::headless();
+    let project = world.project();
+    world.create("work");
+    let first = world.commit("work", "First of the box");
+    eventually(SOON, "the commit on the host", || {
+        (world.git(&project, &["log", "--all", "--format=%H"]).contains(&first)).then_some(())
+    });
+    // The person works on the branch: it stays as it is, and the box goes on.
+    world.git(&project, &["checkout", "-q", "agentbox/work"]);
+    let second = world.commit("work", "Second of the box");
+    let said = world.ok(&["destroy", "work", "-y"]);
+    assert!(said.contains("its last commits on branch agentbox/work-2"), "{said}");
+    assert_eq!(world.git(&project, &["rev-parse", "agentbox/work-2"]), second);
+    assert_eq!(world.git(&project, &["rev-parse", "agentbox/work"]), first);
+}
+
+#[test]
+fn a_branch_that_was_given_to_a_box_is_never_deleted() {
+    let world = World::headless();
+    let project = world.project();
+    world.git(&project, &["branch", "agentbox/old"]);
+    let at = world.git(&project, &["rev-parse", "agentbox/old"]);
+    world.ok(&["create", "-n", "again", "-b", "agentbox/old"]);
+    let said = world.ok(&["destroy", "again", "-y"]);
+    assert!(said.contains("kept     branch agentbox/old"), "{said}");
+    world.ok(&["create", "-n", "again", "-b", "agentbox/old"]);
+    world.ok(&["destroy", "again", "-y", "--delete-branch"]);
+    assert_eq!(world.git(&project, &["rev-parse", "agentbox/old"]), at);
+}
+
+#[test]
 fn boxes_16_53_a_destroy_tells_every_object_and_one_in_use_fails() {
     let world = World::headless();
     world.create("held");

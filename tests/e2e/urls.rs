@@ -215,10 +215,13 @@ fn boxes_16_49_an_editor_gets_the_container_and_the_context() {
     let log = world.dir().join("editor");
     world
         .host_program("cursor", &format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > {}\n", log.display()));
-    world.ok(&["code", "fix", "--ide", "cursor"]);
+    let unasked = world.agentbox(&["code", "fix", "--ide", "cursor"]);
+    assert_eq!(unasked.status.code(), Some(2), "an editor lends a box what the person has");
+    assert!(!log.exists());
+    world.ok(&["code", "fix", "--ide", "cursor", "--yes"]);
     assert_eq!(std::fs::read_to_string(&log).unwrap(), format!("--folder-uri\n{uri}"));
     world.host_program("code", "#!/bin/sh\nexit 1\n");
-    let failed = world.agentbox(&["code", "fix"]);
+    let failed = world.agentbox(&["code", "fix", "-y"]);
     assert_eq!(failed.status.code(), Some(1));
     assert!(text(&failed.stdout).ends_with(&uri), "{}", text(&failed.stdout));
     assert_eq!(world.box_ok("fix", "git status --porcelain"), before);

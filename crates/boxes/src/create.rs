@@ -272,6 +272,7 @@ impl Saga {
             channel: self.spec.channel(profile),
             created_at: u64::try_from(now.as_millis()).unwrap_or(0),
             branch: root.map(|(_, branch)| branch.clone()),
+            branch_given: matches!(self.spec.start, Start::On(_)),
             publish: None,
             base: root.and_then(|(found, _)| found.repo.base.clone()),
             repo: root.map(|(found, _)| RepoSnapshot::record(&found.repo)),

@@ -126,7 +126,9 @@ impl Boxes {
                 _ => None,
             };
             let bytes = u64::try_from(image.size).ok();
-            let tags = image.repo_tags.into_iter().filter(|tag| !tag.starts_with("<none>"));
+            // Whatever is built on ours inherits our labels and is still its maker's.
+            let ours = |tag: &String| tag.starts_with("agentbox/") || tag.starts_with("agentbox-");
+            let tags = image.repo_tags.into_iter().filter(ours);
             tags.filter_map(move |tag| {
                 Some(Leftover { kind: kind?, key: tag.clone(), name: tag, of: None, bytes })
             })

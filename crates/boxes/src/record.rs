@@ -35,6 +35,9 @@ pub struct Record {
     pub created_at: Millis,
     /// The branch the box commits to; none without a repository.
     pub branch: Option<String>,
+    /// The person gave it one of theirs to work on: it is never rewritten and never deleted.
+    #[serde(default)]
+    pub branch_given: bool,
     /// Where its pushes go at a remote, when a person chose another branch.
     #[serde(default)]
     pub publish: Option<String>,
@@ -107,7 +110,7 @@ impl Record {
 
     /// The box's branch was made for it; else it is the person's, who chose it.
     pub fn owns_branch(&self) -> bool {
-        self.branch.as_ref().is_some_and(|branch| branch.starts_with(OWN))
+        !self.branch_given && self.branch.as_ref().is_some_and(|branch| branch.starts_with(OWN))
     }
 
     /// The record as it may be written down: passwords and tokens that stood in a remote's address

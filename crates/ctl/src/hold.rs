@@ -23,11 +23,13 @@ use std::time::SystemTime;
 /// More than anybody has, and no more than the tmpfs bears.
 const MOST: usize = 1000;
 /// Below the box user's home.
-const OF_HOME: [&str; 9] = [
+const OF_HOME: [&str; 11] = [
     ".ssh/authorized_keys",
     ".vnc/passwd",
     ".config/tigervnc/passwd",
     ".claude/.credentials.json",
+    ".claude.json",
+    ".claude.json.backup",
     ".codex/auth.json",
     ".local/share/opencode/auth.json",
     ".git-credentials",

@@ -25,6 +25,7 @@ use std::sync::atomic::AtomicBool;
 const TMUX: &str = "/usr/bin/tmux";
 /// What every image's terminfo knows.
 const USUAL_TERM: &str = "xterm-256color";
+const CLAUDE_STATE: &str = include_str!("../../../box/claude.json");
 /// How much of a key Claude remembers.
 const KEY_END: usize = 20;
 const USAGE: &str =
@@ -66,7 +67,7 @@ fn exists(name: &str) -> Result<bool> {
 }
 
 fn list() -> Result<i32> {
-    let format = "#{session_created} #{session_attached} #{session_name}";
+    let format = "#{session_created} #{session_attached} #{session_name} #{@agentbox-agent}";
     // Without a server there is no session, which tmux calls a failure.
     let output = tmux(&["list-sessions", "-F", format])?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -78,11 +79,12 @@ fn list() -> Result<i32> {
 }
 
 fn line(text: &str) -> Option<SessionLine> {
-    let mut fields = text.splitn(3, ' ');
+    let mut fields = text.split(' ');
     let created = fields.next()?.parse().ok()?;
     let attached = fields.next()?.parse().ok()?;
     let name = fields.next().filter(|name| is_session_name(name))?.to_owned();
-    Some(SessionLine { name, created, attached })
+    let agent = fields.next().and_then(Agent::named);
+    Some(SessionLine { name, created, attached, agent })
 }
 
 fn plan_of(name: &str) -> PathBuf {
@@ -102,6 +104,9 @@ fn start(plan: &NewSession) -> Result<i32> {
         return Ok(SESSION_EXISTS);
     }
     let _ = fs::remove_file(end_of(name));
+    if plan.agent == Some(Agent::Claude) {
+        begin_state();
+    }
     if plan.agent == Some(Agent::Claude)
         && let Some(key) = plan.env.get("ANTHROPIC_API_KEY")
     {
@@ -121,6 +126,9 @@ fn start(plan: &NewSession) -> Result<i32> {
     ] {
         args.push(";");
         args.extend(option);
+    }
+    if let Some(agent) = plan.agent {
+        args.extend([";", "set-option", "-t", &here, "@agentbox-agent", agent.as_str()]);
     }
     args.extend([
         ";",
@@ -143,6 +151,15 @@ fn start(plan: &NewSession) -> Result<i32> {
         return Ok(SESSION_EXISTS);
     }
     Err(Error::Failed(format!("tmux: {said}")))
+}
+
+/// Claude's state file, as the image has it. A box made from a checkpoint has none: the old one may
+/// have held a login.
+fn begin_state() {
+    let Some(path) = std::env::home_dir().map(|home| home.join(".claude.json")) else { return };
+    if !path.exists() {
+        let _ = write_private(&path, CLAUDE_STATE.as_bytes());
+    }
 }
 
 /// Claude asks whether a key of its environment is meant, which the person has said by giving it. It
@@ -256,7 +273,7 @@ mod tests {
             (read.created, read.attached, read.name.as_str()),
             (1_700_000_000, 2, "shell-3")
         );
-        for bad in ["", "x 0 a", "1 0 a b", "1 0 ", "1 0 a:b"] {
+        for bad in ["", "x 0 a", "1 0 ", "1 0 a:b"] {
             assert_eq!(line(bad), None, "{bad}");
         }
     }

@@ -328,6 +328,7 @@ fn registration(record: &Record, repos: &Path) -> Result<Registration, ControlEr
         worktrees.push(Worktree {
             container_path: inside,
             branch: branch.parse().map_err(|_| bad("branch"))?,
+            own_branch: !path.is_empty() || record.owns_branch(),
             publish: publish.map(str::parse).transpose().map_err(|_| bad("branch"))?,
             base: base.map(str::parse).transpose().map_err(|_| bad("base"))?,
             host_repo: repo.toplevel.clone(),

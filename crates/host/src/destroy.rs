@@ -41,7 +41,7 @@ impl Api {
                 self.core.awake(&id).await?;
             }
             if paused || view.state == BoxState::Running {
-                self.core.land_last(&id).await;
+                let _ = self.core.land_last(&id).await;
                 (uncommitted, stranded) = self.core.only_in_the_box(&id, branch).await;
             }
             if paused && let Ok(_turn) = self.core.turn(&id).await {
@@ -89,8 +89,11 @@ impl Api {
             let _ = self.core.awake(&id).await;
         }
         let _turn = self.core.turn(&id).await?;
+        let mut rescued = Vec::new();
         if self.core.box_state(&id) == BoxState::Running {
-            self.core.land_last(&id).await;
+            if !self.core.land_last(&id).await {
+                rescued = self.core.rescue(&id).await;
+            }
             self.core.relay.close(&id);
             if let Err(error) = boxes.stop(&record).await {
                 tracing::warn!("{} is removed as it runs: {error}", view.name);
@@ -108,17 +111,29 @@ impl Api {
         };
         self.core.store.record(entry).await?;
         self.core.send_status();
-        Ok(Destroyed { view, removed, absent, failed, kept_branch })
+        Ok(Destroyed { view, removed, absent, failed, kept_branch, rescued })
     }
 }
 
 impl Core {
-    /// Brings the last commits here, if the box lets us.
-    async fn land_last(&self, id: &BoxId) {
-        let landed = tokio::time::timeout(PATIENCE, self.relay.land(id)).await;
-        if !matches!(landed, Ok(Ok(_))) {
-            tracing::warn!("last commits of box {id} may be missing on the host");
+    /// Brings the last commits here, if the box lets us. Whether the host's branches have all of them:
+    /// not where the person has one checked out or has put work of their own on it.
+    async fn land_last(&self, id: &BoxId) -> bool {
+        match tokio::time::timeout(PATIENCE, self.relay.land(id)).await {
+            Ok(Ok(all)) => all,
+            _ => {
+                tracing::warn!("last commits of box {id} may be missing on the host");
+                false
+            }
         }
+    }
+
+    /// Branches made for commits that would be lost otherwise.
+    async fn rescue(&self, id: &BoxId) -> Vec<String> {
+        self.relay.rescue(id).await.unwrap_or_else(|error| {
+            tracing::warn!("commits of box {id} could not be kept: {error}");
+            Vec::new()
+        })
     }
 
     /// Changes that are not committed, and commits on other branches than its own.

@@ -11,7 +11,7 @@ use protocol::events::BoxEvent;
 use protocol::integrations::SecretText;
 use protocol::sessions::{
     AGENT_EVENT, Agent, AgentReport, SessionKind, SessionView, StartSession, is_login,
-    is_session_name, is_shell, shell_session,
+    is_session_name, shell_session,
 };
 use settings::AgentSettings;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ impl Api {
         }
         let (boxes, record) = self.core.reach(&id).await?;
         let lines = boxes.sessions(&record).await.map_err(control_error)?;
-        Ok(lines.into_iter().map(|line| self.core.session_view(line)).collect())
+        Ok(lines.into_iter().map(Core::session_view).collect())
     }
 
     pub async fn start_session(&self, start: StartSession) -> Reply<SessionView> {
@@ -50,7 +50,7 @@ impl Api {
         };
         let plan = match start.what {
             SessionKind::Agent { agent, name, args, env, sync } => {
-                let settings = self.core.settings.agent(agent).clone();
+                let settings = self.core.settings_for(&record.project_root)?.agent(agent).clone();
                 if sync && settings.sync {
                     self.core.sync_agent(&boxes, &record, agent).await?;
                 }
@@ -78,9 +78,9 @@ impl Api {
             return Err(ControlError::new(ErrorCode::Exists, text)
                 .hint(format!("agentbox attach {} shows it.", record.name)));
         }
-        let line =
-            SessionLine { name: plan.name, created: crate::store::now() / 1000, attached: 0 };
-        Ok(self.core.session_view(line))
+        let created = crate::store::now() / 1000;
+        let line = SessionLine { name: plan.name, created, attached: 0, agent: plan.agent };
+        Ok(Core::session_view(line))
     }
 
     pub async fn end_session(&self, target: Target, name: &str) -> Reply<bool> {
@@ -89,8 +89,11 @@ impl Api {
             return Ok(false);
         }
         let (boxes, record) = self.core.reach(&id).await?;
+        let before = boxes.sessions(&record).await.map_err(control_error)?;
+        let agent = before.into_iter().find(|line| line.name == name).and_then(|line| line.agent);
         let ended = boxes.end_session(&record, name).await.map_err(control_error)?;
-        if let Some(agent) = self.core.agent_of(name).filter(|_| ended) {
+        // It cannot tell any more.
+        if let Some(agent) = agent.filter(|_| ended) {
             self.core.set_agent(&id, agent, None);
         }
         Ok(ended)
@@ -99,7 +102,8 @@ impl Api {
     /// The person is about to log an agent in inside a box.
     pub async fn will_log_in(&self, target: &Target, agent: Agent) -> Reply<BoxView> {
         let id = self.find(target)?;
-        if !self.core.settings.agent(agent).login {
+        let Some(record) = self.core.record(&id) else { return self.view(&id) };
+        if !self.core.settings_for(&record.project_root)?.agent(agent).login {
             let text = format!("boxes hold no login of {}: the settings say so", agent.title());
             return Err(ControlError::new(ErrorCode::Failed, text).hint(format!(
                 "set {}: {{login: true}} in {}.",
@@ -197,21 +201,14 @@ fn free_shell(taken: &[SessionLine]) -> Reply<String> {
 }
 
 impl Core {
-    fn session_view(&self, line: SessionLine) -> SessionView {
-        let agent = self.agent_of(&line.name).filter(|_| !is_shell(&line.name));
+    fn session_view(line: SessionLine) -> SessionView {
+        let agent = line.agent.or_else(|| Agent::named(&line.name));
         SessionView {
             name: line.name,
             agent,
             attached: line.attached,
             created_at: line.created.saturating_mul(1000),
         }
-    }
-
-    /// The agent whose session bears this name.
-    fn agent_of(&self, name: &str) -> Option<Agent> {
-        let named =
-            |agent: &Agent| self.settings.agent(*agent).session_name.as_deref() == Some(name);
-        Agent::ALL.into_iter().find(named).or_else(|| Agent::named(name))
     }
 
     /// A box that is touched runs afterwards.
@@ -302,7 +299,8 @@ mod tests {
 
     #[test]
     fn boxes_16_34_a_new_shell_takes_the_lowest_free_number() {
-        let line = |name: &str| SessionLine { name: name.into(), created: 0, attached: 0 };
+        let line =
+            |name: &str| SessionLine { name: name.into(), created: 0, attached: 0, agent: None };
         assert_eq!(free_shell(&[]).unwrap(), "shell");
         assert_eq!(free_shell(&[line("shell"), line("shell-3")]).unwrap(), "shell-2");
     }

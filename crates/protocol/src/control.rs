@@ -374,6 +374,9 @@ pub struct Destroyed {
     pub failed: Vec<String>,
     /// The host branch that stays because it has commits.
     pub kept_branch: Option<String>,
+    /// Branches made for commits that the box's own branch does not have, because a person works there.
+    #[serde(default)]
+    pub rescued: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

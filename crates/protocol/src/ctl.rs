@@ -318,6 +318,9 @@ pub struct SessionLine {
     /// Seconds since the Unix epoch, by the box's clock.
     pub created: u64,
     pub attached: u32,
+    /// The agent it was started for.
+    #[serde(default)]
+    pub agent: Option<Agent>,
 }
 
 /// `agentbox-ctl session start` ends with this when there is a session of that name.

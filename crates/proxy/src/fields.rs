@@ -68,12 +68,19 @@ pub fn is_foreign(fields: &HeaderMap, is_own: impl Fn(&Host) -> bool) -> bool {
         return !visits && site.is_some_and(|site| site == "cross-site" || site == "same-site");
     };
     // `null` is what a sandboxed page of anybody's has.
-    let Some((_, host)) = origin.split_once("://") else { return true };
-    match Host::read(host) {
+    let Some((_, authority)) = origin.split_once("://") else { return true };
+    // Any box can be reached under any box's name at its own port: only this port makes it ours.
+    let here = [host(fields), text(FORWARDED_HOST.as_str())];
+    let is_here = here.into_iter().flatten().any(|here| port(here) == port(authority));
+    match Host::read(authority) {
         // A form of another site may lead here, as when one logs in there; a form of another box not.
         Host::Foreign => !visits,
-        name @ Host::Ours(_) => !is_own(&name),
+        name @ Host::Ours(_) => !is_here || !is_own(&name),
     }
+}
+
+fn port(authority: &str) -> Option<&str> {
+    authority.rsplit_once(':').map(|(_, port)| port)
 }
 
 /// Makes a browser's request fit for the box.
@@ -238,8 +245,11 @@ mod tests {
         let own = |host: &Host| *host == Host::read("fix.localhost");
         let foreign = |all: &[(&str, &str)]| is_foreign(&fields(all), own);
         assert!(!foreign(&[]), "curl");
-        assert!(!foreign(&[("origin", "http://fix.localhost:1355")]));
-        assert!(!foreign(&[("origin", "https://fix.localhost")]));
+        let here = ("host", "fix.localhost:1355");
+        assert!(!foreign(&[here, ("origin", "http://fix.localhost:1355")]));
+        assert!(foreign(&[here, ("origin", "http://fix.localhost:32768")]), "another box's port");
+        let before = ("x-forwarded-host", "fix.localhost");
+        assert!(!foreign(&[here, before, ("origin", "https://fix.localhost")]));
         let visit = ("sec-fetch-mode", "navigate");
         for other in ["http://b.localhost:1355", "null"] {
             assert!(

@@ -211,9 +211,11 @@ async fn a_page_of_one_box_cannot_reach_another_through_the_browser() {
         let answer = desk.get(host, &format!("Origin: {origin}\r\n")).await;
         answer[9..12].to_owned()
     };
-    assert_eq!(from("fix.localhost", "http://evil.localhost:1355").await, "403");
-    assert_eq!(from("fix.localhost", "https://example.com").await, "403");
-    assert_eq!(from("fix.localhost", "http://3000-fix.localhost:1355").await, "200");
+    assert_eq!(from("fix.localhost:1355", "http://evil.localhost:1355").await, "403");
+    assert_eq!(from("fix.localhost:1355", "https://example.com").await, "403");
+    assert_eq!(from("fix.localhost:1355", "http://3000-fix.localhost:1355").await, "200");
+    // Another box's own port answers to any box's name.
+    assert_eq!(from("fix.localhost:1355", "http://fix.localhost:32768").await, "403");
     assert_eq!(
         from("fix2.localhost", "http://3000-fix2.localhost").await,
         "403",
@@ -269,7 +271,7 @@ async fn a_websocket_carries_bytes_both_ways() {
         })
         .await;
     let mut stream = desk.connect().await;
-    let asked = "GET / HTTP/1.1\r\nHost: fix.localhost\r\nOrigin: http://fix.localhost:1355\r\n\
+    let asked = "GET / HTTP/1.1\r\nHost: fix.localhost:1355\r\nOrigin: http://fix.localhost:1355\r\n\
                  Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
     stream.write_all(asked.as_bytes()).await.unwrap();
     let answer = head(&mut stream).await.unwrap();

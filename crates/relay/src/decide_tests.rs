@@ -6,6 +6,7 @@ fn registration(paths: &[&str]) -> Registration {
     let worktree = |path: &&str| Worktree {
         container_path: (*path).to_owned(),
         branch: "agentbox/smoke".parse().unwrap(),
+        own_branch: true,
         publish: None,
         base: None,
         host_repo: "/r".into(),

@@ -169,6 +169,18 @@ pub(crate) async fn land(shared: &Shared, state: &BoxState, at: usize) -> Result
     landed.await.map_err(|e: TransferError| e.to_string())
 }
 
+/// Keeps what the box has committed and its branch on the host does not have; the branch it is on.
+pub(crate) async fn rescue(
+    shared: &Shared,
+    state: &BoxState,
+    at: usize,
+) -> Result<Option<String>, String> {
+    let _one = state.locks[at].lock().await;
+    let worktree = &state.registration.worktrees[at];
+    let rescued = async { shared.transfer(worktree)?.rescue(&worktree.branch).await };
+    rescued.await.map_err(|e: TransferError| e.to_string())
+}
+
 /// A file for a bundle, beside the repository, gone when dropped.
 fn scratch(worktree: &Worktree) -> Result<tempfile::NamedTempFile, TransferError> {
     let dir = worktree.transfer.parent().unwrap_or(&worktree.transfer);

@@ -98,6 +98,7 @@ pub mod fuzzing {
         let worktree = Worktree {
             container_path: "/workspace".into(),
             branch: "agentbox/smoke".parse().ok()?,
+            own_branch: true,
             publish: None,
             base: None,
             host_repo: "/r".into(),

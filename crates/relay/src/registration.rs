@@ -25,6 +25,8 @@ pub struct Worktree {
     pub container_path: String,
     /// The branch the host gave the box; an in-box `git switch` changes nothing here.
     pub branch: BranchName,
+    /// It was made for the box; else the person gave it one of theirs to work on.
+    pub own_branch: bool,
     /// The branch its pushes go to at a remote, when the person chose another one.
     pub publish: Option<BranchName>,
     /// Where the box started; none in a repository without commits.
@@ -58,7 +60,7 @@ impl Worktree {
     }
 
     pub fn has_own_branch(&self) -> bool {
-        self.branch.as_str().starts_with("agentbox/")
+        self.own_branch
     }
 }
 

@@ -337,6 +337,18 @@ impl Relay {
         Ok(all)
     }
 
+    /// For a box that is about to go: commits that were fetched from it and could not be shown on its
+    /// branch, because that is the person's by now, are kept under other names. Those names.
+    pub async fn rescue(&self, id: &BoxId) -> Result<Vec<String>, String> {
+        let state = self.shared.lock().get(id).cloned();
+        let Some(state) = state else { return Ok(Vec::new()) };
+        let mut names = Vec::new();
+        for at in 0..state.registration.worktrees.len() {
+            names.extend(git::rescue(&self.shared, &state, at).await?);
+        }
+        Ok(names)
+    }
+
     /// Ends every listener and waits for what a person has already allowed.
     pub async fn shutdown(&self) {
         for (_, state) in self.shared.lock().drain() {

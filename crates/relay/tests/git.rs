@@ -67,6 +67,7 @@ fn registration(world: &World, change: impl FnOnce(&mut Worktree)) -> Registrati
     let mut worktree = Worktree {
         container_path: "/workspace".into(),
         branch: BRANCH.parse().unwrap(),
+        own_branch: true,
         publish: None,
         base: Some(git(&world.host, &["rev-parse", "main"]).parse().unwrap()),
         host_repo: world.host.clone(),

@@ -165,12 +165,15 @@ async fn locate(folder: &Path) -> Result<Option<Place>, Error> {
         "--git-common-dir",
         "--show-object-format",
     ];
-    let answer = Git::new(what, folder)?.args(args).ask().await?;
+    // A folder of files that are named like a repository's is none, whoever made them.
+    let careful = ["-c", "safe.bareRepository=explicit"];
+    let answer = Git::new(what, folder)?.args(careful).args(args).ask().await?;
     if answer.code != 0 {
         if answer.stderr.contains("not a git repository") {
             return Ok(None);
         }
-        if answer.stderr.contains("must be run in a work tree") {
+        let bare = ["must be run in a work tree", "cannot use bare repository"];
+        if bare.iter().any(|said| answer.stderr.contains(said)) {
             let why = "it is a bare repository or inside a .git folder; use a work tree".to_owned();
             return Err(Error::Repository { path: folder.to_owned(), why });
         }

@@ -80,6 +80,11 @@ fn add(
     let host = normal(&stores[from].host.join(name));
     // Git, too, goes on without a store that is not there.
     let Ok(host) = host.canonicalize() else { return Ok(()) };
+    // What is mounted into a box is never more than git's objects, whatever a file says.
+    if !is_store(&host) {
+        let why = "it is named as an alternate object store and is none".to_owned();
+        return Err(Error::Repository { path: host, why });
+    }
     if stores.iter().any(|store| store.host == host) {
         return Ok(());
     }
@@ -94,6 +99,11 @@ fn add(
     let inside = inside.unwrap_or_else(|| format!("{}/{}", room.path, stores.len()));
     stores.push(ObjectStore { host, inside, listed });
     Ok(())
+}
+
+fn is_store(path: &Path) -> bool {
+    let named = path.file_name().is_some_and(|name| name == "objects");
+    named && ["pack", "info"].iter().any(|part| path.join(part).is_dir())
 }
 
 fn is_reserved(path: &str) -> bool {

@@ -98,7 +98,7 @@ async fn take(
     others: &[ObjectStore],
 ) -> Result<Option<RepoSnapshot>, Error> {
     let elsewhere = parent.clean || parent.base != parent.head;
-    if let Some(place) = checked_out(&parent.toplevel.join(path)).await? {
+    if let Some(place) = checked_out(parent, path).await? {
         let mut repo = describe(place, number, others).await?;
         if !elsewhere || repo.head.as_deref() == Some(wanted) {
             return Ok(Some(RepoSnapshot { clean: parent.clean, ..repo }));
@@ -112,13 +112,24 @@ async fn take(
     Ok(has(&repo, wanted).await?.then_some(repo))
 }
 
-/// An empty folder of a submodule is a part of the project's own work tree.
-async fn checked_out(folder: &Path) -> Result<Option<Place>, Error> {
-    let Ok(folder) = folder.canonicalize() else { return Ok(None) };
-    if !folder.is_dir() {
+/// The repository of a submodule that is checked out. An empty folder is a part of the project's own
+/// work tree.
+///
+/// A box may have written everything the project tracks, the path included. So the folder must be where
+/// it says, through no link, and hold git's own mark, which nothing tracked can: files that are named
+/// like a repository's are none. And its repository must be its own or one the project keeps.
+async fn checked_out(parent: &RepoSnapshot, path: &str) -> Result<Option<Place>, Error> {
+    let folder = parent.toplevel.join(path);
+    let is_there = folder.canonicalize().is_ok_and(|real| real == folder && real.is_dir());
+    let mark = folder.join(".git");
+    let marked = std::fs::symlink_metadata(&mark).is_ok_and(|meta| !meta.is_symlink());
+    if !is_there || !marked {
         return Ok(None);
     }
-    Ok(locate(&folder).await?.filter(|place| place.toplevel == folder))
+    let kept = [&parent.git_dir, &parent.common_dir].map(|dir| dir.join("modules"));
+    let ours = |dir: &Path| dir == mark || kept.iter().any(|modules| dir.starts_with(modules));
+    let place = locate(&folder).await?;
+    Ok(place.filter(|place| place.toplevel == folder && ours(&place.git_dir)))
 }
 
 /// The repository of a submodule that is not checked out.
@@ -168,6 +179,37 @@ mod tests {
     use super::*;
     use crate::repo::inspect;
     use crate::repo::testing::{Repo, git_in};
+
+    #[tokio::test]
+    async fn files_that_look_like_a_repository_are_none() {
+        let repo = Repo::new();
+        let at = repo.commit("a", "one");
+        let fake = repo.path().join("vendor/x");
+        for dir in ["objects/info", "refs/heads", "lfs"] {
+            std::fs::create_dir_all(fake.join(dir)).unwrap();
+        }
+        for (name, text) in [
+            ("HEAD", "ref: refs/heads/main\n"),
+            ("config", "[core]\n\trepositoryformatversion = 0\n\tworktree = .\n"),
+            ("objects/info/alternates", "/etc\n"),
+            ("refs/heads/main", &at),
+        ] {
+            std::fs::write(fake.join(name), text).unwrap();
+        }
+        let other = Repo::new();
+        other.commit("private", "one");
+        std::os::unix::fs::symlink(other.path(), repo.path().join("vendor/y")).unwrap();
+        std::fs::create_dir(repo.path().join("vendor/z")).unwrap();
+        std::os::unix::fs::symlink(other.path().join(".git"), repo.path().join("vendor/z/.git"))
+            .unwrap();
+        let file = format!("gitdir: {}\n", other.path().join(".git").display());
+        std::fs::create_dir(repo.path().join("vendor/w")).unwrap();
+        std::fs::write(repo.path().join("vendor/w/.git"), file).unwrap();
+        let parent = inspect(repo.path()).await.unwrap().unwrap();
+        for path in ["vendor/x", "vendor/y", "vendor/z", "vendor/w", "vendor/none"] {
+            assert!(checked_out(&parent, path).await.unwrap().is_none(), "{path}");
+        }
+    }
 
     /// A project with a submodule `lib` at `libs/lib`.
     fn project() -> (Repo, Repo, String) {

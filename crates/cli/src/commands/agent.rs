@@ -102,12 +102,17 @@ pub enum Action {
 
 macro_rules! agent_command {
     ($name:ident, $title:literal, $word:literal, $examples:literal) => {
-        #[doc = concat!("Run ", $title, " in a box")]
-        ///
-        #[doc = concat!("Makes a box for the project, starts ", $title, " in it and shows it. Leave it")]
-        /// with Ctrl-a d: it goes on. What follows `--` is for the agent; a prompt can be the first of it.
         #[derive(Debug, clap::Args)]
-        #[command(args_conflicts_with_subcommands = true, after_help = $examples)]
+        #[command(
+            args_conflicts_with_subcommands = true,
+            about = concat!("Run ", $title, " in a box"),
+            long_about = concat!(
+                "Run ", $title, " in a box\n\nMakes a box for the project, starts ", $title,
+                " in it and shows it. Leave it with Ctrl-a d: it goes on. What follows `--` is for ",
+                "the agent; what it should do can be the first of it."
+            ),
+            after_help = $examples
+        )]
         pub struct $name {
             #[command(flatten)]
             create: create::Options,
@@ -241,8 +246,12 @@ fn act(ctx: &Context, agent: Agent, action: Action) -> Outcome {
         Action::Login(args) => login(ctx, &client, agent, args),
         Action::Stop(args) => {
             let view = which_box(&client, args.which)?;
-            let name = args.session_name.unwrap_or_else(|| agent.as_str().to_owned());
-            let target = target(Some(view.id.to_string()));
+            let which = Some(view.id.to_string());
+            let name = match args.session_name {
+                Some(name) => name,
+                None => session_of(&client, which.clone(), agent)?,
+            };
+            let target = target(which);
             if !client.call::<bool>(&Request::EndSession { target, name: name.clone() })? {
                 let text = format!("{} does not run in {}", agent.title(), view.name);
                 return Err(CommandError::failed(text));
@@ -265,6 +274,17 @@ fn running(
     let all: Vec<SessionView> = client.call(&Request::Sessions { target: target(which) })?;
     let found = all.into_iter().find(|s| s.name == name);
     found.ok_or_else(|| CommandError::failed(format!("the session {name} has just ended")))
+}
+
+/// The session an agent runs in, whatever its name.
+fn session_of(
+    client: &Client,
+    which: Option<String>,
+    agent: Agent,
+) -> Result<String, CommandError> {
+    let all: Vec<SessionView> = client.call(&Request::Sessions { target: target(which) })?;
+    let found = all.into_iter().find(|s| s.agent == Some(agent)).map(|s| s.name);
+    Ok(found.unwrap_or_else(|| agent.as_str().to_owned()))
 }
 
 /// Why an agent was not started.
@@ -299,11 +319,14 @@ fn start(
         env: variables(agent),
         sync: !how.no_sync_config,
     };
-    let request = StartSession { target: target(which), what, cols, rows };
+    let request = StartSession { target: target(which.clone()), what, cols, rows };
     client.call(&Request::StartSession(request)).map_err(|e| {
         if e.code() == Some(ErrorCode::Exists) {
-            let name = how.session_name.clone();
-            Failed::Exists(name.unwrap_or_else(|| agent.as_str().to_owned()))
+            let name = match how.session_name.clone() {
+                Some(name) => Ok(name),
+                None => session_of(client, which, agent),
+            };
+            name.map_or_else(Failed::Otherwise, Failed::Exists)
         } else {
             Failed::Otherwise(e.into())
         }

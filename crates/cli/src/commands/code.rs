@@ -2,13 +2,21 @@
 
 use crate::context::{Context, target};
 use crate::error::{CommandError, Exit, Outcome};
-use crate::{json, opener};
+use crate::{ask, json, opener, terminal};
 use clap::ValueEnum;
 use protocol::control::Request;
 use protocol::links::EditorLink;
 use std::path::PathBuf;
 
+const LENDS: &str = "\
+While it is attached, the editor lends the box your git logins and your SSH agent, without a question
+and without a record. Its settings \"dev.containers.gitCredentialHelperConfigLocation\": \"none\" and
+\"dev.containers.copyGitConfig\": false switch the first off; start it without SSH_AUTH_SOCK for the
+second.";
+
 /// Open a box in VS Code or Cursor
+///
+/// You are asked first: while it is attached, the editor lends the box your git logins and SSH agent.
 ///
 /// The editor attaches to the box and opens /workspace; its Dev Containers extension must be
 /// installed. A box that is stopped or paused is started first. Exit code 1 when no editor could be
@@ -26,6 +34,10 @@ pub struct Args {
     /// Which editor [default: VS Code, else Cursor]
     #[arg(long, value_name = "EDITOR")]
     ide: Option<Ide>,
+
+    /// Open it without asking
+    #[arg(short, long)]
+    yes: bool,
 
     /// Print the address instead of opening it
     #[arg(long)]
@@ -68,10 +80,19 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         json::print(&ctx.ui, "link", &link)?;
     } else if args.print {
         ctx.ui.out(&format!("{}\n", link.uri))?;
-    } else {
+    } else if args.yes || may_open(ctx)? {
         open(ctx, &link, args.ide)?;
     }
     Ok(Exit::OK)
+}
+
+/// An editor that attaches lends a box what the person has: that is theirs to decide.
+fn may_open(ctx: &Context) -> Result<bool, CommandError> {
+    ctx.ui.say(LENDS);
+    if !terminal::both_ends() {
+        return Err(CommandError::usage("nobody is here to say yes").hint("--yes opens it"));
+    }
+    Ok(ask::yes(&ctx.ui, "Open it?"))
 }
 
 fn open(ctx: &Context, link: &EditorLink, wanted: Option<Ide>) -> Result<(), CommandError> {

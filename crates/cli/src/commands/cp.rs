@@ -147,7 +147,7 @@ fn from_box(
     let view = up::running(ctx, &client, target(Some(which.to_owned())))?;
     let what = Pack::Copy {
         sources,
-        exclude: args.exclude.clone(),
+        exclude: args.exclude.iter().cloned().chain([".git".to_owned()]).collect(),
         default_excludes: !args.no_default_excludes,
         optional: false,
     };
@@ -155,7 +155,8 @@ fn from_box(
     let mut packed = Packed::open(&client, &Target::id(&view.id), &what, moving)?;
     let mut taken = Taken::default();
     let mut landing = Landing::new(place.clone());
-    let bounds = bounds(Tops::Only(&tops), args.no_default_excludes, args.yes);
+    // There is no way in which a box writes git's own folder: git would run what is in it.
+    let bounds = bounds(Tops::Only(&tops), false, args.yes);
     let done =
         read(&mut packed, bounds, &mut taken, |arrived, content| landing.put(arrived, content));
     let left_out = match done {

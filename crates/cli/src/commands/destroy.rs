@@ -215,6 +215,9 @@ pub fn render_done(look: Look, done: &Destroyed) -> String {
     if let Some(branch) = &done.kept_branch {
         let _ = writeln!(text, "kept     branch {}", visible(branch));
     }
+    for branch in &done.rescued {
+        let _ = writeln!(text, "kept     its last commits on branch {}", visible(branch));
+    }
     text
 }
 
@@ -252,6 +255,7 @@ mod tests {
             absent: vec!["volume agentbox-docker-b0000000a".into()],
             failed: vec!["network agentbox-fix-login: has active endpoints".into()],
             kept_branch: Some("agentbox/fix-login".into()),
+            rescued: Vec::new(),
         };
         insta::assert_snapshot!(render_done(Look::PLAIN, &done));
     }

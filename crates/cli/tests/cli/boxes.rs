@@ -82,6 +82,7 @@ fn destroyed(failed: &[&str]) -> Destroyed {
         absent: vec![],
         failed: failed.iter().map(|f| (*f).to_owned()).collect(),
         kept_branch: Some("agentbox/fix-login".into()),
+        rescued: Vec::new(),
     }
 }
 

@@ -62,6 +62,7 @@ fn host(outcome: Option<Outcome>, exit_code: i32) -> FakeHost {
             removed: vec!["container agentbox-demo".into()],
             failed: vec![],
             kept_branch: None,
+            rescued: Vec::new(),
         }),
         other => panic!("the demo asked {other:?}"),
     })

@@ -9,6 +9,7 @@ fn registration(fetch: &str, push: &str, publish: Option<&str>) -> Registration 
     let worktree = Worktree {
         container_path: "/workspace".into(),
         branch: "agentbox/smoke".parse().unwrap(),
+        own_branch: true,
         publish: publish.map(|branch| branch.parse().unwrap()),
         base: None,
         host_repo: "/r".into(),

@@ -25,6 +25,9 @@ pub struct Landing {
     pub lost_commits: Vec<Commit>,
 }
 
+/// How many names are tried for commits that must not be lost.
+const MOST_NAMES: u32 = 100;
+
 impl Transfer<'_> {
     /// What landing `new` as `dest` would change.
     pub async fn landing(&self, dest: &BranchName, new: ObjectId) -> Done<Landing> {
@@ -126,6 +129,39 @@ impl Transfer<'_> {
         let note = ["update-ref", &landed, tip.as_str()];
         self.must("update-ref", &note, Limit::LOCAL).await?;
         Ok(true)
+    }
+
+    /// Keeps commits of the box that its branch on the host does not have, because the person has it
+    /// checked out or has put work of their own on it: under the next free name. The name, when one
+    /// was needed.
+    pub async fn rescue(&self, branch: &BranchName) -> Done<Option<String>> {
+        let Some(tip) = self.tip(branch).await? else { return Ok(None) };
+        let untouched = self.worktree.base.as_ref() == Some(&tip);
+        if untouched || self.host_has(branch, &tip).await? {
+            return Ok(None);
+        }
+        for n in 2..=MOST_NAMES {
+            let Ok(name) = format!("{branch}-{n}").parse::<BranchName>() else { break };
+            match self.host_tip(&name).await? {
+                Some(at) if at == tip => return Ok(None),
+                Some(_) => continue,
+                None => {}
+            }
+            let mut args: Vec<OsString> = fetch_args();
+            args.push(self.worktree.transfer.clone().into());
+            args.push(format!("{}:{}", box_ref(branch), name.to_ref()).into());
+            self.check("fetch", self.in_host(&args).await?)?;
+            return Ok(Some(name.to_string()));
+        }
+        Ok(None)
+    }
+
+    /// Whether a branch of the user's repository holds a commit. One the repository does not know is
+    /// on no branch of it.
+    async fn host_has(&self, branch: &BranchName, commit: &ObjectId) -> Done<bool> {
+        let at = branch.to_ref();
+        let args = ["merge-base", "--is-ancestor", commit.as_str(), at.as_str()];
+        Ok(self.in_host(&args.map(OsString::from)).await?.ok())
     }
 
     /// Runs git in the user's own repository; its hooks and monitors stay out of it.

@@ -466,6 +466,7 @@ impl World {
         let worktree = Worktree {
             container_path: "/workspace".into(),
             branch: BRANCH.parse().unwrap(),
+            own_branch: true,
             publish: setup.publish.map(|branch| branch.parse().unwrap()),
             base: base.map(|base| base.parse().unwrap()),
             host_repo: host.clone(),
