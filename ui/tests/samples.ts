@@ -44,6 +44,8 @@ export function box(over: Partial<BoxView> = {}): BoxView {
     agents: [],
     logins: [],
     busy: null,
+    web: null,
+    screen: null,
     ...over,
   };
 }

@@ -20,4 +20,8 @@ failed: Array<string>,
 /**
  * The host branch that stays because it has commits.
  */
-keptBranch: string | null, };
+keptBranch: string | null, 
+/**
+ * Branches made for commits that the box's own branch does not have, because a person works there.
+ */
+rescued: Array<string>, };

@@ -10,7 +10,11 @@ name: string | null, args: Array<string>,
 /**
  * Variables of the person's environment; only those of [`Agent::variables`] are taken.
  */
-env: { [key in string]: SecretText }, } | { "kind": "shell", 
+env: { [key in string]: SecretText }, 
+/**
+ * The person's own settings of the agent are brought to the box first.
+ */
+sync: boolean, } | { "kind": "shell", 
 /**
  * `shell`, or what follows `shell-`; none takes the lowest free number.
  */
