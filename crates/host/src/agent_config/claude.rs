@@ -68,7 +68,8 @@ fn encoded(workspace: &Path) -> String {
 
 fn is_registry(to: &str) -> bool {
     let below = to.strip_prefix(".claude/plugins/");
-    below.is_some_and(|name| !name.contains('/') && name.ends_with(".json"))
+    let is_json = |name: &str| Path::new(name).extension().is_some_and(|e| e == "json");
+    below.is_some_and(|name| !name.contains('/') && is_json(name))
 }
 
 fn object(path: &Path) -> Option<Map<String, Value>> {
