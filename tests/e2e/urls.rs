@@ -141,16 +141,11 @@ fn the_proxy_answers_for_boxes_and_for_nothing_else() {
 #[test]
 fn a_paused_box_is_woken_by_a_request() {
     let (world, port) = world("");
-    let made = world.create("fix");
+    world.create("fix");
     serve(&world, "fix", "0.0.0.0", 80, "hello");
     let host = format!("fix.localhost:{port}");
     expect(port, &host, &format!("hello for {host}"));
-    let container = format!("agentbox-{}", made["name"].as_str().unwrap());
-    let paused = world.command("docker").args(["pause", &container]).status().unwrap();
-    assert!(paused.success());
-    eventually(SOON, "the box being paused", || {
-        (world.json(&["list"])["boxes"][0]["state"] == "paused").then_some(())
-    });
+    world.ok(&["pause", "fix"]);
     let answer = ask(port, &host, "");
     assert!(answer.ends_with(&format!("hello for {host}")), "{answer}");
     eventually(SOON, "the box running", || {

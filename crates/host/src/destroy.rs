@@ -130,10 +130,18 @@ impl Core {
 
     /// Branches made for commits that would be lost otherwise.
     async fn rescue(&self, id: &BoxId) -> Vec<String> {
-        self.relay.rescue(id).await.unwrap_or_else(|error| {
-            tracing::warn!("commits of box {id} could not be kept: {error}");
-            Vec::new()
-        })
+        // What the box stalls may hold this up, too.
+        match tokio::time::timeout(PATIENCE, self.relay.rescue(id)).await {
+            Ok(Ok(names)) => names,
+            Ok(Err(error)) => {
+                tracing::warn!("commits of box {id} could not be kept: {error}");
+                Vec::new()
+            }
+            Err(_) => {
+                tracing::warn!("commits of box {id} could not be looked for in time");
+                Vec::new()
+            }
+        }
     }
 
     /// Changes that are not committed, and commits on other branches than its own.
