@@ -712,7 +712,7 @@ fn everything_of_ours_that_nobody_needs_is_pruned() {
             ("agentbox.role".to_owned(), role.to_owned()),
         ])
     };
-    let tag = format!("abx-e2e/checkpoint:{ended}");
+    let tag = format!("agentbox/checkpoint:e2e-{ended}");
     engine(async |docker| {
         let body = ContainerCreateBody {
             image: made["image"].as_str().map(str::to_owned),
