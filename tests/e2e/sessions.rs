@@ -303,8 +303,9 @@ fn boxes_16_36_and_37_the_persons_settings_come_along_without_what_is_only_their
     let codex = world.box_ok("cfg", "cat ~/.codex/config.toml");
     assert!(codex.contains("npx") && codex.contains("mcp_servers.x"), "{codex}");
     assert!(!codex.contains("Applications"), "{codex}");
-    let found = world.box_ok("cfg", "grep -rsl 'ne[v]er' ~; ls -A ~/.local/state/agentbox; true");
-    assert_eq!(found, "claude-settled");
+    let found =
+        world.box_ok("cfg", "grep -rsl 'ne[v]er' ~; ls -d ~/.local/state/agentbox/incoming; true");
+    assert_eq!(found, "");
 
     // Once its own, Claude's state stays the box's; the rest follows the person.
     world.box_ok("cfg", "echo '{\"theme\": \"box\"}' > ~/.claude.json");
