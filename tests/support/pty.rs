@@ -18,6 +18,7 @@ pub struct Terminal {
     /// The other end, by its name.
     path: PathBuf,
     shown: Arc<Mutex<Vec<u8>>>,
+    reader: std::thread::JoinHandle<()>,
 }
 
 impl Terminal {
@@ -41,13 +42,13 @@ impl Terminal {
         let master = File::from(pty.master);
         let shown = Arc::new(Mutex::new(Vec::new()));
         let (mut reader, into) = (master.try_clone().unwrap(), shown.clone());
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut chunk = [0; 4096];
             while let Ok(n @ 1..) = reader.read(&mut chunk) {
                 into.lock().unwrap().extend_from_slice(&chunk[..n]);
             }
         });
-        Self { child, master, path, shown }
+        Self { child, master, path, shown, reader }
     }
 
     pub fn keys(&mut self, keys: &str) {
@@ -76,6 +77,10 @@ impl Terminal {
     pub fn end(mut self) -> (ExitStatus, String) {
         let status = eventually_or(PATIENCE, "the program ending", || {
             self.child.try_wait().unwrap().ok_or_else(|| self.text())
+        });
+        // The last words may still be on their way.
+        eventually_or(PATIENCE, "the terminal closing", || {
+            if self.reader.is_finished() { Ok(()) } else { Err(self.text()) }
         });
         (status, self.text())
     }
