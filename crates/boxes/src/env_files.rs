@@ -3,22 +3,11 @@
 //! Found by name anywhere in the workspace, except where tools keep their own. A link is none of
 //! them: it may lead to what nobody meant to give.
 
+use protocol::ctl::{ENV_FILES, NO_ENV_FILES};
 use std::path::{Path, PathBuf};
 
-/// Names that are taken; `*` stands for anything.
-const NAMES: [&str; 8] = [
-    ".env",
-    ".env.*",
-    ".envrc",
-    ".dev.vars",
-    "secrets.toml",
-    "local.settings.json",
-    "appsettings.*.json",
-    "agentbox.yaml",
-];
-/// Folders that are not looked into.
-const NOT_IN: [&str; 8] =
-    ["node_modules", ".git", ".venv", "venv", "__pycache__", "dist", ".next", "build"];
+/// Not a secret, but as a person's own it may be ignored, too.
+const ALSO: &str = "agentbox.yaml";
 /// More are no settings any more.
 const MOST: usize = 1000;
 
@@ -31,7 +20,7 @@ pub(crate) fn find(workspace: &Path) -> Vec<PathBuf> {
         for entry in entries {
             let (Ok(kind), name) = (entry.file_type(), entry.file_name()) else { continue };
             let path = folder.join(&name);
-            if kind.is_dir() && !NOT_IN.iter().any(|not| name == *not) {
+            if kind.is_dir() && !NO_ENV_FILES.iter().any(|not| name == *not) {
                 pending.push(path);
             } else if kind.is_file() && name.to_str().is_some_and(is_taken) {
                 found.push(path);
@@ -54,7 +43,7 @@ fn is_taken(name: &str) -> bool {
         }
         None => name == *pattern,
     };
-    NAMES.iter().any(matches)
+    ENV_FILES.iter().chain([&ALSO]).any(matches)
 }
 
 #[cfg(test)]

@@ -284,21 +284,6 @@ fn is_made_again(path: &[u8]) -> bool {
     DEFAULT_EXCLUDES.iter().any(|made| made.as_bytes() == name)
 }
 
-/// Names of files that hold a project's settings and keys and are not in its repository.
-pub const ENV_FILES: [&str; 7] = [
-    ".env",
-    ".env.*",
-    ".envrc",
-    ".dev.vars",
-    "secrets.toml",
-    "local.settings.json",
-    "appsettings.*.json",
-];
-
-/// Where nobody keeps such files.
-pub const NO_ENV_FILES: [&str; 8] =
-    ["node_modules", ".git", ".venv", "venv", "__pycache__", "dist", ".next", "build"];
-
 /// Whether a file's own name is like one of these.
 pub fn is_named(name: &[u8], patterns: &[impl AsRef<str>]) -> bool {
     patterns.iter().any(|pattern| is_like(pattern.as_ref().as_bytes(), name))
@@ -555,10 +540,10 @@ mod tests {
     #[test]
     fn env_files_go_by_their_own_name() {
         for env in [".env", ".env.local", "appsettings.Development.json", ".dev.vars"] {
-            assert!(is_named(env.as_bytes(), &ENV_FILES), "{env}");
+            assert!(is_named(env.as_bytes(), &protocol::ctl::ENV_FILES), "{env}");
         }
         for other in ["env", ".environment", "appsettings.json", "a.env"] {
-            assert!(!is_named(other.as_bytes(), &ENV_FILES), "{other}");
+            assert!(!is_named(other.as_bytes(), &protocol::ctl::ENV_FILES), "{other}");
         }
     }
 

@@ -9,9 +9,10 @@
 
 use crate::error::{Doing, Error, Result};
 use crate::{input, places};
-use connectors::files::{ENV_FILES, NO_ENV_FILES, is_named};
+use connectors::files::is_named;
 use nix::sys::signal::{SigSet, Signal};
 use protocol::ctl::{BOX_USER, HELD, Hold, paths};
+use protocol::ctl::{ENV_FILES, NO_ENV_FILES};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;

@@ -291,6 +291,22 @@ pub enum Pack {
     },
 }
 
+/// Names of files that hold a project's settings and keys and are not in its repository; `*` stands for
+/// anything.
+pub const ENV_FILES: [&str; 7] = [
+    ".env",
+    ".env.*",
+    ".envrc",
+    ".dev.vars",
+    "secrets.toml",
+    "local.settings.json",
+    "appsettings.*.json",
+];
+
+/// Where nobody keeps such files.
+pub const NO_ENV_FILES: [&str; 8] =
+    ["node_modules", ".git", ".venv", "venv", "__pycache__", "dist", ".next", "build"];
+
 /// Below the box user's home: what the host brings of the person's settings, for `agentbox-ctl
 /// agent-config` to merge and remove.
 pub const INCOMING: &str = ".local/state/agentbox/incoming";

@@ -62,6 +62,17 @@ struct Desk {
 }
 
 impl Desk {
+    /// Waits until a box has so many open requests.
+    async fn holds(&self, id: &BoxId, count: usize) {
+        let reached = async {
+            while self.proxy.open(id) != count {
+                tokio::task::yield_now().await;
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(10), reached).await;
+        assert!(waited.is_ok(), "{} open, not {count}", self.proxy.open(id));
+    }
+
     async fn new() -> Self {
         let (fleet, stop) = (Arc::new(Fleet::default()), CancellationToken::new());
         let listening = Listening::bind(0).await.unwrap();
@@ -289,13 +300,7 @@ async fn a_websocket_carries_bytes_both_ways() {
     assert_eq!(read.unwrap(), sent);
     assert_eq!(desk.proxy.open(&id), 1);
     drop(stream);
-    for _ in 0..200 {
-        if desk.proxy.open(&id) == 0 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("the place was not given back");
+    desk.holds(&id, 0).await;
 }
 
 #[tokio::test]
@@ -383,7 +388,7 @@ async fn too_large_a_head_and_too_many_connections_are_refused() {
     let id = desk
         .program("slow", 80, |s: TcpStream| async move {
             let _ = s.readable().await;
-            tokio::time::sleep(Duration::from_secs(60)).await;
+            std::future::pending::<()>().await;
         })
         .await;
     let big = format!("X-Big: {}\r\n", "x".repeat(70_000));
@@ -394,12 +399,7 @@ async fn too_large_a_head_and_too_many_connections_are_refused() {
         stream.write_all(b"GET / HTTP/1.1\r\nHost: slow.localhost\r\n\r\n").await.unwrap();
         kept.push(stream);
     }
-    for _ in 0..500 {
-        if desk.proxy.open(&id) == 128 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    desk.holds(&id, 128).await;
     assert!(desk.get("slow.localhost", "").await.contains("too many connections"));
     desk.program("other", 80, echo).await;
     assert!(
@@ -407,13 +407,7 @@ async fn too_large_a_head_and_too_many_connections_are_refused() {
         "others are not affected"
     );
     drop(kept);
-    for _ in 0..500 {
-        if desk.proxy.open(&id) == 0 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("places were not given back");
+    desk.holds(&id, 0).await;
 }
 
 #[tokio::test]

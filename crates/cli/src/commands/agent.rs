@@ -101,7 +101,7 @@ pub enum Action {
 }
 
 macro_rules! agent_command {
-    ($name:ident, $title:literal, $word:literal, $examples:literal) => {
+    ($name:ident, $title:literal, $word:literal) => {
         #[derive(Debug, clap::Args)]
         #[command(
             args_conflicts_with_subcommands = true,
@@ -111,7 +111,11 @@ macro_rules! agent_command {
                 " in it and shows it. Leave it with Ctrl-a d: it goes on. What follows `--` is for ",
                 "the agent; what it should do can be the first of it."
             ),
-            after_help = $examples
+            after_help = concat!(
+                "Examples:\n  agentbox ", $word, " -n fix-login          a box of that name, with ", $title,
+                " in it\n  agentbox ", $word, " start fix-login       in a box that is there\n  agentbox ",
+                $word, " login fix-login       log it in there"
+            )
         )]
         pub struct $name {
             #[command(flatten)]
@@ -139,35 +143,9 @@ macro_rules! agent_command {
     };
 }
 
-agent_command!(
-    ClaudeArgs,
-    "Claude Code",
-    "claude",
-    "Examples:
-  agentbox claude -n fix-login              a box of that name, with Claude in it
-  agentbox claude -- 'fix the login test'   with a first prompt
-  agentbox claude start fix-login           in a box that is there
-  agentbox claude login fix-login           log it in there"
-);
-agent_command!(
-    CodexArgs,
-    "Codex",
-    "codex",
-    "Examples:
-  agentbox codex -n fix-login              a box of that name, with Codex in it
-  agentbox codex -- 'fix the login test'   with a first prompt
-  agentbox codex start fix-login           in a box that is there
-  agentbox codex login fix-login           log it in there"
-);
-agent_command!(
-    OpencodeArgs,
-    "OpenCode",
-    "opencode",
-    "Examples:
-  agentbox opencode -n fix-login           a box of that name, with OpenCode in it
-  agentbox opencode start fix-login        in a box that is there
-  agentbox opencode login fix-login        log it in there"
-);
+agent_command!(ClaudeArgs, "Claude Code", "claude");
+agent_command!(CodexArgs, "Codex", "codex");
+agent_command!(OpencodeArgs, "OpenCode", "opencode");
 
 fn in_new_box(
     ctx: &Context,
