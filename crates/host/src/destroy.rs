@@ -120,12 +120,11 @@ impl Core {
     /// not where the person has one checked out or has put work of their own on it.
     async fn land_last(&self, id: &BoxId) -> bool {
         match tokio::time::timeout(PATIENCE, self.relay.land(id)).await {
-            Ok(Ok(all)) => all,
-            _ => {
-                tracing::warn!("last commits of box {id} may be missing on the host");
-                false
-            }
+            Ok(Ok(all)) => return all,
+            Ok(Err(why)) => tracing::warn!("last commits of box {id} may be missing here: {why}"),
+            Err(_) => tracing::warn!("box {id} did not hand over its last commits in time"),
         }
+        false
     }
 
     /// Branches made for commits that would be lost otherwise.
