@@ -97,12 +97,13 @@ start_dockerd() {
     </dev/null >/dev/null 2>&1 9>&- &
 }
 
-# A private engine for tests: its own bridge, data and socket, so that it never disturbs another one.
-# The data stays between runs, because the layers of the box image are in it.
-TEST_ENGINE_RUN=/run/agentbox-test
-TEST_ENGINE_DATA=/var/lib/agentbox-test
-TEST_ENGINE_BRIDGE=agentbox-test0
-TEST_ENGINE_HOST=unix://$TEST_ENGINE_RUN/docker.sock
+# Private engines for tests: their own bridge, data and socket, so that they never disturb another one.
+# The data stays between runs, because the layers of the box image are in it. The second one lets two
+# tests run at once: boxes have names, and a name can be had once on an engine.
+test_engine_run() { echo "/run/agentbox-test$1"; }
+test_engine_data() { echo "/var/lib/agentbox-test$1"; }
+test_engine_host() { echo "unix://$(test_engine_run "$1")/docker.sock"; }
+TEST_ENGINE_HOST=$(test_engine_host 1)
 
 # The group that may use the socket.
 engine_group() {
@@ -111,28 +112,29 @@ engine_group() {
   echo docker
 }
 
+# start_test_engine NUMBER GROUP
 start_test_engine() {
-  local group=$1
-  stop_test_engine # what a killed run left behind
-  as_root mkdir -p "$TEST_ENGINE_RUN" "$TEST_ENGINE_DATA"
-  as_root rm -f "$TEST_ENGINE_DATA/dockerd.log"
-  as_root ip link add name "$TEST_ENGINE_BRIDGE" type bridge
-  as_root ip addr add 10.213.0.1/24 dev "$TEST_ENGINE_BRIDGE"
-  as_root ip link set "$TEST_ENGINE_BRIDGE" up
-  start_dockerd "$TEST_ENGINE_DATA/dockerd.log" --host "$TEST_ENGINE_HOST" --group "$group" \
-    --bridge "$TEST_ENGINE_BRIDGE" --default-address-pool base=10.214.0.0/16,size=24 \
-    --data-root "$TEST_ENGINE_DATA/data" --exec-root "$TEST_ENGINE_RUN/exec" \
-    --pidfile "$TEST_ENGINE_RUN/docker.pid"
-  await 60 engine_pings "$TEST_ENGINE_HOST" || {
-    as_root tail -n 30 "$TEST_ENGINE_DATA/dockerd.log" >&2
-    die "the engine for the tests did not start; its log is $TEST_ENGINE_DATA/dockerd.log"
+  local n=$1 group=$2 run data bridge=agentbox-test$1
+  run=$(test_engine_run "$n") data=$(test_engine_data "$n")
+  stop_test_engine "$n" # what a killed run left behind
+  as_root mkdir -p "$run" "$data"
+  as_root rm -f "$data/dockerd.log"
+  as_root ip link add name "$bridge" type bridge
+  as_root ip addr add "10.21$((2 * n + 1)).0.1/24" dev "$bridge"
+  as_root ip link set "$bridge" up
+  start_dockerd "$data/dockerd.log" --host "unix://$run/docker.sock" --group "$group" \
+    --bridge "$bridge" --default-address-pool "base=10.21$((2 * n + 2)).0.0/16,size=24" \
+    --data-root "$data/data" --exec-root "$run/exec" --pidfile "$run/docker.pid"
+  await 60 engine_pings "unix://$run/docker.sock" || {
+    as_root tail -n 30 "$data/dockerd.log" >&2
+    die "the engine for the tests did not start; its log is $data/dockerd.log"
   }
 }
 
 # By pid file: nobody else's engine has this one.
 test_engine_pid() {
   local pid
-  pid=$(cat "$TEST_ENGINE_RUN/docker.pid" 2>/dev/null) && runs "$pid" &&
+  pid=$(cat "$(test_engine_run "$1")/docker.pid" 2>/dev/null) && runs "$pid" &&
     [ "$(cat "/proc/$pid/comm")" = dockerd ] && echo "$pid"
 }
 
@@ -140,16 +142,18 @@ test_engine_pid() {
 runs() { grep -q '^State:[[:space:]]*[^ZX]' "/proc/$1/status" 2>/dev/null; }
 ended() { ! runs "$1"; }
 
+# stop_test_engine NUMBER
 stop_test_engine() {
-  local pid bridge
-  [ -d "$TEST_ENGINE_RUN" ] || return 0
-  if pid=$(test_engine_pid); then
+  local n=$1 pid bridge run
+  run=$(test_engine_run "$n")
+  [ -d "$run" ] || return 0
+  if pid=$(test_engine_pid "$n"); then
     as_root kill "$pid"
     await 60 ended "$pid" || as_root kill -9 "$pid"
   fi
-  as_root rm -rf "$TEST_ENGINE_RUN"
-  # An engine leaves bridges and firewall rules in the kernel. All of ours are in two address ranges.
-  ip -o -4 addr show | awk '$4 ~ /^10\.21[34]\./ { print $2 }' | sort -u | while read -r bridge; do
+  as_root rm -rf "$run"
+  # An engine leaves bridges and firewall rules in the kernel. All of its own are in two address ranges.
+  ip -o -4 addr show | awk -v ours="^10[.]21[$((2 * n + 1))$((2 * n + 2))][.]" '$4 ~ ours { print $2 }' | sort -u | while read -r bridge; do
     remove_firewall_rules "$bridge"
     as_root ip link delete "$bridge"
   done
