@@ -1,0 +1,98 @@
+//! What is wrong with a file, and where.
+
+use crate::{Place, Project};
+use protocol::text::{shortened, visible};
+use serde::Serialize;
+
+pub const FILE_NAME: &str = "agentbox.yaml";
+/// Enough to work on; a hostile file could have a million.
+const MOST: usize = 100;
+const LONGEST: usize = 400;
+
+/// One mistake, or something to look at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    #[serde(flatten)]
+    pub place: Place,
+    /// Such as `services.web.needs[1]`; empty is the whole file.
+    pub path: String,
+    /// Such as `Y011`; see the guide.
+    pub code: &'static str,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Problem {
+    /// One line, such as `agentbox.yaml:3:5: services.web: needs command or image (Y011)`.
+    pub fn line(&self, file: &str) -> String {
+        let Self { place, path, code, message, hint } = self;
+        let path = if path.is_empty() { String::new() } else { format!("{path}: ") };
+        let hint = hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+        format!("{file}:{}:{}: {path}{message} ({code}){hint}", place.line, place.column)
+    }
+}
+
+/// What came of reading a file. There is a project exactly when there is no error.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Parsed {
+    pub project: Option<Project>,
+    pub errors: Vec<Problem>,
+    pub warnings: Vec<Problem>,
+}
+
+/// Collects problems while reading.
+#[derive(Debug, Default)]
+pub(crate) struct Problems {
+    pub errors: Vec<Problem>,
+    pub warnings: Vec<Problem>,
+}
+
+impl Problems {
+    pub fn error(&mut self, code: &'static str, place: Place, path: &str, message: &str) {
+        note(&mut self.errors, code, place, path, message, None);
+    }
+
+    pub fn error_hint(
+        &mut self,
+        code: &'static str,
+        place: Place,
+        path: &str,
+        message: &str,
+        hint: &str,
+    ) {
+        note(&mut self.errors, code, place, path, message, Some(hint));
+    }
+
+    pub fn warning(
+        &mut self,
+        code: &'static str,
+        place: Place,
+        path: &str,
+        message: &str,
+        hint: Option<&str>,
+    ) {
+        note(&mut self.warnings, code, place, path, message, hint);
+    }
+
+    /// In the order of the file.
+    pub fn sorted(mut self) -> (Vec<Problem>, Vec<Problem>) {
+        self.errors.sort_by_key(|problem| problem.place);
+        self.warnings.sort_by_key(|problem| problem.place);
+        (self.errors, self.warnings)
+    }
+}
+
+fn note(
+    all: &mut Vec<Problem>,
+    code: &'static str,
+    place: Place,
+    path: &str,
+    message: &str,
+    hint: Option<&str>,
+) {
+    if all.len() < MOST {
+        let (path, message) = (visible(path), shortened(message, LONGEST));
+        all.push(Problem { place, path, code, message, hint: hint.map(visible) });
+    }
+}

@@ -1,0 +1,445 @@
+//! Services and tasks.
+
+use super::fields::{At, Fields, HIGHEST, did_you_mean, entries, list, scalar, string, wrong_type};
+use super::{image, ready};
+use crate::problem::Problems;
+use crate::yaml::{Key, Kind, Node, Scalar};
+use crate::{
+    Backoff, BadName, Command, Env, Expose, Place, Restart, Run, RunOnce, Service, Task, UnitName,
+};
+use protocol::text::shortened;
+use std::time::Duration;
+
+const SERVICE: &[&str] = &[
+    "command",
+    "image",
+    "cwd",
+    "env",
+    "autostart",
+    "restart",
+    "backoff",
+    "needs",
+    "ready_when",
+    "expose",
+    "stop_grace_ms",
+    "ide",
+];
+const TASK: &[&str] = &["command", "cwd", "env", "needs", "run_once", "timeout_ms"];
+/// Known, but of services only; and those of tasks only.
+const NOT_TASK: &[&str] = &["restart", "autostart", "backoff", "ready_when", "expose"];
+const BACKOFF: &[&str] = &["initial_ms", "max_ms", "factor", "max_attempts", "reset_after_ms"];
+const EXPOSE: &[&str] = &["port", "as"];
+const RESTARTS: [&str; 3] = ["always", "on-failure", "never"];
+
+/// A unit as far as the graph is concerned, even when something else is wrong with it.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub name: UnitName,
+    pub at: At,
+    pub place: Place,
+    pub needs: Vec<(UnitName, Place)>,
+    /// It is to run by itself.
+    pub starts: bool,
+    pub is_task: bool,
+}
+
+pub(super) fn service(
+    key: &Key,
+    node: &Node,
+    seen: &mut Vec<Seen>,
+    problems: &mut Problems,
+) -> Option<Service> {
+    let (name, fields) = unit(key, node, "services", problems)?;
+    fields.warn_unknown(SERVICE, problems);
+    let autostart = fields.bool("autostart", "Y016", problems).unwrap_or(true);
+    let needs = needs(&fields, problems);
+    seen.push(Seen {
+        name: name.clone(),
+        at: fields.at.clone(),
+        place: key.place,
+        needs: needs.clone(),
+        starts: autostart,
+        is_task: false,
+    });
+    let run = run(&name, &fields, problems);
+    let is_image = matches!(run, Some(Run::Image(_))) || fields.has("image");
+    let env = match fields.get("env") {
+        Some((node, at)) if is_image && !fields.has("command") => {
+            let hint = "put it under image.env";
+            let message = "env is not for an image service";
+            problems.error_hint("Y032", node.place, at.path(), message, hint);
+            None
+        }
+        _ => env(&fields, "Y015", problems),
+    };
+    let service = Service {
+        run: run?,
+        cwd: cwd(&fields, problems),
+        env,
+        autostart,
+        restart: restart(&fields, problems),
+        backoff: backoff(&fields, problems),
+        needs: needs.into_iter().map(|(name, _)| name).collect(),
+        ready_when: ready::ready_when(&fields, problems),
+        expose: expose(&fields, problems),
+        stop_grace: millis(&fields, "stop_grace_ms", 0, "Y018", problems)
+            .unwrap_or(Duration::from_secs(5)),
+        tail: tail(&fields),
+        name,
+    };
+    Some(service)
+}
+
+pub(super) fn task(
+    key: &Key,
+    node: &Node,
+    seen: &mut Vec<Seen>,
+    problems: &mut Problems,
+) -> Option<Task> {
+    let (name, fields) = unit(key, node, "tasks", problems)?;
+    let both: &'static [&'static str] = &[
+        "command",
+        "cwd",
+        "env",
+        "needs",
+        "run_once",
+        "timeout_ms",
+        "restart",
+        "autostart",
+        "backoff",
+        "ready_when",
+        "expose",
+    ];
+    debug_assert!(TASK.iter().chain(NOT_TASK).all(|key| both.contains(key)));
+    fields.warn_unknown(both, problems);
+    fields.warn_meaningless(NOT_TASK, "a task", problems);
+    let needs = needs(&fields, problems);
+    seen.push(Seen {
+        name: name.clone(),
+        at: fields.at.clone(),
+        place: key.place,
+        needs: needs.clone(),
+        starts: true,
+        is_task: true,
+    });
+    let command = match fields.get("command") {
+        Some((node, at)) => command(node, &at, problems),
+        None => {
+            problems.error("Y011", key.place, fields.at.path(), "a task needs a command");
+            None
+        }
+    };
+    Some(Task {
+        cwd: cwd(&fields, problems),
+        env: env(&fields, "Y015", problems),
+        needs: needs.into_iter().map(|(name, _)| name).collect(),
+        run_once: run_once(&fields, problems),
+        timeout: millis(&fields, "timeout_ms", 1, "Y018", problems),
+        command: command?,
+        name,
+    })
+}
+
+fn unit<'a>(
+    key: &Key,
+    node: &'a Node,
+    section: &str,
+    problems: &mut Problems,
+) -> Option<(UnitName, Fields<'a>)> {
+    let at = At::root().key(section).key(&key.text);
+    let name = key.text.parse::<UnitName>();
+    if let Err(why) = name {
+        let hint = match why {
+            BadName::Letters => "such as web or db_seed",
+            BadName::Reserved => "the box has a part of its own with this name",
+        };
+        problems.error_hint("Y004", key.place, at.path(), &why.to_string(), hint);
+    }
+    if entries(node).is_none() {
+        let message = format!("must be a mapping, not {}", node.what());
+        problems.error("Y005", node.place, at.path(), &message);
+        return None;
+    }
+    Some((name.ok()?, Fields::new(node, at)))
+}
+
+fn run(name: &UnitName, fields: &Fields<'_>, problems: &mut Problems) -> Option<Run> {
+    let place = fields.node.place;
+    match (fields.get("command"), fields.get("image")) {
+        (Some((node, at)), None) => command(node, &at, problems).map(Run::Command),
+        (None, Some((node, at))) => image::image(name, node, &at, problems).map(Run::Image),
+        (Some(_), Some(_)) => {
+            let message = "has both command and image; a service has one of them";
+            problems.error("Y010", place, fields.at.path(), message);
+            None
+        }
+        (None, None) => {
+            problems.error("Y011", place, fields.at.path(), "needs command or image");
+            None
+        }
+    }
+}
+
+/// What a program can be given: no NUL.
+pub(super) fn is_passable(text: &str) -> bool {
+    !text.contains('\0')
+}
+
+fn command(node: &Node, at: &At, problems: &mut Problems) -> Option<Command> {
+    let mut bad = |place, path: &str, code, message: &str| {
+        problems.error(code, place, path, message);
+        None
+    };
+    match &node.kind {
+        Kind::Scalar(scalar) if scalar.is_string() => {
+            if scalar.text.trim().is_empty() {
+                return bad(node.place, at.path(), "Y012", "the command is empty");
+            }
+            if !is_passable(&scalar.text) {
+                return bad(node.place, at.path(), "Y012", "the command has a NUL in it");
+            }
+            Some(Command::Shell(scalar.text.clone()))
+        }
+        Kind::List(all) if all.is_empty() => {
+            bad(node.place, at.path(), "Y012", "the command is an empty list")
+        }
+        Kind::List(all) => {
+            let before = problems.errors.len();
+            let argv = strings(all, at, "Y013", problems);
+            (problems.errors.len() == before).then_some(Command::Argv(argv))
+        }
+        _ => {
+            let message = format!("must be a string or a list of strings, not {}", node.what());
+            bad(node.place, at.path(), "Y012", &message)
+        }
+    }
+}
+
+/// Those that are strings; the others are problems.
+pub(super) fn strings(
+    all: &[Node],
+    at: &At,
+    code: &'static str,
+    problems: &mut Problems,
+) -> Vec<String> {
+    let mut found = Vec::with_capacity(all.len());
+    for (index, one) in all.iter().enumerate() {
+        match string(one) {
+            Some(text) if is_passable(text) => found.push(text.to_owned()),
+            Some(_) => problems.error(code, one.place, at.item(index).path(), "has a NUL in it"),
+            None => wrong_type(one, &at.item(index), code, "a string", problems),
+        }
+    }
+    found
+}
+
+fn cwd(fields: &Fields<'_>, problems: &mut Problems) -> Option<String> {
+    let text = fields.string("cwd", "Y014", problems)?;
+    if text.is_empty() || !is_passable(text) {
+        let (node, at) = fields.get("cwd")?;
+        problems.error("Y014", node.place, at.path(), "must be a folder");
+        return None;
+    }
+    Some(text.to_owned())
+}
+
+pub(super) fn env(fields: &Fields<'_>, code: &'static str, problems: &mut Problems) -> Option<Env> {
+    let (node, at) = fields.get("env")?;
+    let Some(pairs) = entries(node) else {
+        let message = format!("must be a mapping, not {}", node.what());
+        problems.error(code, node.place, at.path(), &message);
+        return None;
+    };
+    let mut env = Env::new();
+    for (key, value) in pairs {
+        let at = at.key(&key.text);
+        if !is_variable(&key.text) {
+            let message = "a variable's name has letters, digits and _, and begins with no digit";
+            problems.error(code, key.place, at.path(), message);
+        }
+        match scalar(value).filter(|scalar| !scalar.is_null()) {
+            Some(scalar) if is_passable(&scalar.text) => {
+                env.insert(key.text.clone(), scalar.text.clone());
+            }
+            Some(_) => problems.error(code, value.place, at.path(), "has a NUL in it"),
+            None => {
+                let message = format!("must be a string, number or boolean, not {}", value.what());
+                problems.error(code, value.place, at.path(), &message);
+            }
+        }
+    }
+    Some(env)
+}
+
+fn is_variable(text: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    text.bytes().all(fits) && text.bytes().next().is_some_and(|b| !b.is_ascii_digit())
+}
+
+fn restart(fields: &Fields<'_>, problems: &mut Problems) -> Restart {
+    let Some((node, at)) = fields.get("restart") else { return Restart::OnFailure };
+    match string(node) {
+        Some("always") => Restart::Always,
+        Some("on-failure") => Restart::OnFailure,
+        Some("never") => Restart::Never,
+        other => {
+            let message = format!("must be one of {}", RESTARTS.join(", "));
+            let hint = other.and_then(|word| did_you_mean(word, &RESTARTS));
+            match hint {
+                Some(hint) => problems.error_hint("Y017", node.place, at.path(), &message, &hint),
+                None => problems.error("Y017", node.place, at.path(), &message),
+            }
+            Restart::OnFailure
+        }
+    }
+}
+
+/// A time in milliseconds.
+pub(super) fn millis(
+    fields: &Fields<'_>,
+    key: &str,
+    least: i64,
+    code: &'static str,
+    problems: &mut Problems,
+) -> Option<Duration> {
+    let found = fields.int(key, least..=HIGHEST, code, problems)?;
+    Some(Duration::from_millis(found.unsigned_abs()))
+}
+
+fn backoff(fields: &Fields<'_>, problems: &mut Problems) -> Backoff {
+    let plain = Backoff::default();
+    let Some((node, at)) = fields.get("backoff") else { return plain };
+    if entries(node).is_none() {
+        let message = format!("must be a mapping, not {}", node.what());
+        problems.error("Y018", node.place, at.path(), &message);
+        return plain;
+    }
+    let fields = Fields::new(node, at.clone());
+    fields.warn_unknown(BACKOFF, problems);
+    let mut time = |key, otherwise| millis(&fields, key, 0, "Y018", problems).unwrap_or(otherwise);
+    let initial = time("initial_ms", plain.initial);
+    let max = time("max_ms", plain.max);
+    let reset_after = time("reset_after_ms", plain.reset_after);
+    let attempts = fields.int("max_attempts", 0..=i64::from(u32::MAX), "Y018", problems);
+    let factor = factor(&fields, plain.factor, problems);
+    if max < initial {
+        let message = format!(
+            "max_ms ({}) must not be less than initial_ms ({})",
+            max.as_millis(),
+            initial.as_millis()
+        );
+        problems.error("Y018", node.place, at.path(), &message);
+    }
+    let max_attempts = attempts.and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
+    Backoff { initial, max, factor, max_attempts, reset_after }
+}
+
+fn factor(fields: &Fields<'_>, otherwise: f64, problems: &mut Problems) -> f64 {
+    let Some((node, at)) = fields.get("factor") else { return otherwise };
+    match scalar(node).and_then(Scalar::number) {
+        Some(factor) if factor.is_finite() && factor >= 1.0 => factor,
+        _ => {
+            problems.error("Y018", node.place, at.path(), "must be a number of at least 1");
+            otherwise
+        }
+    }
+}
+
+fn needs(fields: &Fields<'_>, problems: &mut Problems) -> Vec<(UnitName, Place)> {
+    let Some((node, at)) = fields.get("needs") else { return Vec::new() };
+    let Some(all) = list(node) else {
+        let message = format!("must be a list of names, not {}", node.what());
+        problems.error("Y019", node.place, at.path(), &message);
+        return Vec::new();
+    };
+    let mut needs: Vec<(UnitName, Place)> = Vec::new();
+    for (index, one) in all.iter().enumerate() {
+        let name = scalar(one).filter(|scalar| !scalar.is_null()).map(|scalar| &scalar.text);
+        match name.map(|name| name.parse::<UnitName>()) {
+            Some(Ok(name)) if needs.iter().any(|(other, _)| *other == name) => {}
+            Some(Ok(name)) => needs.push((name, one.place)),
+            Some(Err(_)) => {
+                let shown = shortened(name.map_or("", String::as_str), 60);
+                let message = format!("{shown} is no name of a unit");
+                problems.error("Y019", one.place, at.item(index).path(), &message);
+            }
+            None => wrong_type(one, &at.item(index), "Y019", "a name", problems),
+        }
+    }
+    needs
+}
+
+fn expose(fields: &Fields<'_>, problems: &mut Problems) -> Option<Expose> {
+    let (node, at) = fields.get("expose")?;
+    if entries(node).is_none() {
+        let message = format!("must be a mapping, not {}", node.what());
+        problems.error("Y023", node.place, at.path(), &message);
+        return None;
+    }
+    let fields = Fields::new(node, at.clone());
+    fields.warn_unknown(EXPOSE, problems);
+    if let Some((node, at)) = fields.get("as")
+        && scalar(node).and_then(Scalar::int) != Some(80)
+    {
+        problems.error("Y023", node.place, at.path(), "must be 80");
+    }
+    if !fields.has("port") {
+        problems.error("Y023", node.place, at.path(), "needs a port");
+    }
+    let port = fields.int("port", 1..=65535, "Y023", problems)?;
+    u16::try_from(port).ok().map(|port| Expose { port })
+}
+
+fn tail(fields: &Fields<'_>) -> Option<bool> {
+    let (node, at) = fields.get("ide")?;
+    let (tail, _) = Fields::new(node, at).get("tail")?;
+    scalar(tail).and_then(Scalar::bool)
+}
+
+fn run_once(fields: &Fields<'_>, problems: &mut Problems) -> Option<RunOnce> {
+    let (node, at) = fields.get("run_once")?;
+    let bad = |problems: &mut Problems| {
+        let message = "must be true, false, {check: command} or {inputs: [file, …]}";
+        problems.error("Y040", node.place, at.path(), message);
+        None
+    };
+    let pairs = match &node.kind {
+        Kind::Scalar(scalar) if scalar.is_null() => return None,
+        Kind::Scalar(scalar) => match scalar.bool() {
+            Some(once) => return once.then_some(RunOnce::Marker),
+            None => return bad(problems),
+        },
+        Kind::Map(pairs) if pairs.len() == 1 => pairs,
+        _ => return bad(problems),
+    };
+    let (key, value) = pairs.first()?;
+    let at = at.key(&key.text);
+    match key.text.as_str() {
+        "check" => match string(value) {
+            Some(text) if !text.trim().is_empty() && is_passable(text) => {
+                if text.contains("{{AGENTBOX_") {
+                    let hint = "use $AGENTBOX_BOX_NAME and the like";
+                    let message = "placeholders are not expanded in a check";
+                    problems.warning("W003", value.place, at.path(), message, Some(hint));
+                }
+                Some(RunOnce::Check(text.to_owned()))
+            }
+            _ => {
+                problems.error("Y040", value.place, at.path(), "must be a command");
+                None
+            }
+        },
+        "inputs" => match list(value) {
+            Some(all) if !all.is_empty() => {
+                let before = problems.errors.len();
+                let inputs = strings(all, &at, "Y040", problems);
+                (problems.errors.len() == before).then_some(RunOnce::Inputs(inputs))
+            }
+            _ => {
+                problems.error("Y040", value.place, at.path(), "must be a list of files");
+                None
+            }
+        },
+        _ => bad(problems),
+    }
+}

@@ -1,0 +1,499 @@
+//! YAML as a tree that knows where everything stands.
+//!
+//! Aliases are unfolded and merge keys merged here, within bounds: a small file must not grow into a
+//! large tree. Scalars keep their letters; what they mean is decided by whoever reads them.
+
+use crate::Place;
+use crate::problem::Problems;
+use protocol::text::shortened;
+use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+pub(crate) const LARGEST: usize = 1 << 20;
+pub(crate) const DEEPEST: usize = 64;
+pub(crate) const MOST_ALIASES: usize = 100;
+/// What all nodes may weigh after aliases are unfolded.
+const HEAVIEST: usize = 4 << 20;
+const NODE_WEIGHT: usize = 64;
+/// YAML that cannot be read.
+pub(crate) const SYNTAX: &str = "Y001";
+
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub place: Place,
+    pub kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Kind {
+    Scalar(Scalar),
+    List(Vec<Node>),
+    Map(Vec<(Key, Node)>),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Key {
+    pub place: Place,
+    pub text: String,
+}
+
+/// A scalar's letters, and whether they may mean more than a string.
+#[derive(Debug, Clone)]
+pub(crate) struct Scalar {
+    pub text: String,
+    plain: bool,
+}
+
+impl Scalar {
+    pub fn is_null(&self) -> bool {
+        self.plain && matches!(self.text.as_str(), "" | "~" | "null" | "Null" | "NULL")
+    }
+
+    pub fn bool(&self) -> Option<bool> {
+        match self.text.as_str() {
+            "true" | "True" | "TRUE" if self.plain => Some(true),
+            "false" | "False" | "FALSE" if self.plain => Some(false),
+            _ => None,
+        }
+    }
+
+    pub fn is_number(&self) -> bool {
+        self.plain && (self.int().is_some() || is_float(&self.text))
+    }
+
+    /// Whether the core schema says so.
+    pub fn is_string(&self) -> bool {
+        !(self.is_null() || self.bool().is_some() || self.is_number())
+    }
+
+    pub fn int(&self) -> Option<i64> {
+        let text = self.text.as_str();
+        if !self.plain || text.contains('_') {
+            return None;
+        }
+        if let Some(hex) = text.strip_prefix("0x") {
+            return digits(hex).then(|| i64::from_str_radix(hex, 16).ok())?;
+        }
+        if let Some(octal) = text.strip_prefix("0o") {
+            return digits(octal).then(|| i64::from_str_radix(octal, 8).ok())?;
+        }
+        text.parse().ok()
+    }
+
+    pub fn number(&self) -> Option<f64> {
+        #[allow(clippy::cast_precision_loss)]
+        let whole = self.int().map(|n| n as f64);
+        whole.or_else(|| (self.plain && is_float(&self.text)).then(|| self.text.parse().ok())?)
+    }
+
+    /// What kind of thing it is, for a message.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            _ if self.is_null() => "nothing",
+            _ if self.bool().is_some() => "a boolean",
+            _ if self.is_number() => "a number",
+            _ => "a string",
+        }
+    }
+}
+
+/// No sign of its own.
+fn digits(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// `[-+]? ( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`, or infinite, or no number.
+fn is_float(text: &str) -> bool {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
+        return true;
+    }
+    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+    let (number, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+    let exponent = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    digits(whole)
+        && digits(part)
+        && !(whole.is_empty() && part.is_empty())
+        && !exponent.is_empty()
+        && digits(exponent)
+}
+
+impl Node {
+    pub fn what(&self) -> &'static str {
+        match &self.kind {
+            Kind::Scalar(scalar) => scalar.kind(),
+            Kind::List(_) => "a list",
+            Kind::Map(_) => "a mapping",
+        }
+    }
+
+    pub fn is_null(&self) -> bool {
+        matches!(&self.kind, Kind::Scalar(scalar) if scalar.is_null())
+    }
+}
+
+/// A node while and after it is read.
+#[derive(Debug, Clone)]
+struct Built {
+    node: Node,
+    height: usize,
+    weight: usize,
+    aliases: usize,
+}
+
+/// A list or mapping that has begun.
+struct Open {
+    place: Place,
+    anchor: usize,
+    parts: Vec<Built>,
+    is_map: bool,
+}
+
+struct Builder<'p> {
+    open: Vec<Open>,
+    anchors: HashMap<usize, Built>,
+    root: Option<Node>,
+    documents: usize,
+    aliases: usize,
+    weight: usize,
+    problems: &'p mut Problems,
+}
+
+/// Why reading ends.
+struct Stop;
+
+/// The file's one document; none when it is empty. What cannot be read is in the problems.
+pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Node> {
+    let top = Place { line: 1, column: 1 };
+    if text.len() > LARGEST {
+        problems.error(SYNTAX, top, "", "the file is larger than 1 MiB");
+        return None;
+    }
+    let mut builder = Builder {
+        open: Vec::new(),
+        anchors: HashMap::new(),
+        root: None,
+        documents: 0,
+        aliases: 0,
+        weight: 0,
+        problems,
+    };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    for event in Parser::new_from_str(text) {
+        let (event, span) = match event {
+            Ok(event) => event,
+            Err(error) => {
+                let at = error.marker();
+                let place = Place { line: at.line(), column: at.col() + 1 };
+                builder.problems.error(SYNTAX, place, "", error.info());
+                return None;
+            }
+        };
+        if builder.take(event, span).is_err() {
+            return None;
+        }
+    }
+    builder.root
+}
+
+impl Builder<'_> {
+    fn stop(&mut self, place: Place, message: &str) -> Stop {
+        self.problems.error(SYNTAX, place, "", message);
+        Stop
+    }
+
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Stop> {
+        let place = Place { line: span.start.line(), column: span.start.col() + 1 };
+        match event {
+            Event::DocumentStart(_) => {
+                self.documents += 1;
+                if self.documents > 1 {
+                    return Err(self.stop(place, "the file has more than one document"));
+                }
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                let plain = self.plain(place, style, tag)?;
+                let weight = NODE_WEIGHT + text.len();
+                let scalar = Scalar { text: text.into_owned(), plain };
+                let node = Node { place, kind: Kind::Scalar(scalar) };
+                self.add(anchor, Built { node, height: 1, weight, aliases: 0 })?;
+            }
+            Event::SequenceStart(anchor, tag) => self.begin(place, anchor, tag, false)?,
+            Event::MappingStart(anchor, tag) => self.begin(place, anchor, tag, true)?,
+            Event::SequenceEnd | Event::MappingEnd => self.end()?,
+            Event::Alias(anchor) => self.alias(place, anchor)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether a scalar may mean more than a string.
+    fn plain(
+        &mut self,
+        place: Place,
+        style: ScalarStyle,
+        tag: Option<Cow<'_, Tag>>,
+    ) -> Result<bool, Stop> {
+        let Some(tag) = tag else { return Ok(style == ScalarStyle::Plain) };
+        self.known(place, &tag)?;
+        Ok(tag.is_yaml_core_schema() && tag.suffix != "str")
+    }
+
+    fn known(&mut self, place: Place, tag: &Tag) -> Result<(), Stop> {
+        let known = ["str", "int", "float", "bool", "null", "seq", "map"];
+        let alone = tag.handle.is_empty() && tag.suffix == "!";
+        if alone || (tag.is_yaml_core_schema() && known.contains(&tag.suffix.as_str())) {
+            return Ok(());
+        }
+        let name = shortened(&format!("{}{}", tag.handle, tag.suffix), 60);
+        Err(self.stop(place, &format!("the tag {name} means nothing here")))
+    }
+
+    fn begin(
+        &mut self,
+        place: Place,
+        anchor: usize,
+        tag: Option<Cow<'_, Tag>>,
+        is_map: bool,
+    ) -> Result<(), Stop> {
+        if let Some(tag) = tag {
+            self.known(place, &tag)?;
+        }
+        if self.open.len() >= DEEPEST {
+            return Err(self.stop(place, &format!("nested deeper than {DEEPEST} levels")));
+        }
+        self.open.push(Open { place, anchor, parts: Vec::new(), is_map });
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Stop> {
+        let Some(Open { place, anchor, parts, is_map }) = self.open.pop() else { return Ok(()) };
+        let height = 1 + parts.iter().map(|part| part.height).max().unwrap_or(0);
+        let weight = NODE_WEIGHT + parts.iter().map(|part| part.weight).sum::<usize>();
+        let aliases = parts.iter().map(|part| part.aliases).sum();
+        // The parts were weighed when they came.
+        self.weight -= weight - NODE_WEIGHT;
+        let nodes = parts.into_iter().map(|part| part.node);
+        let kind = if is_map {
+            let flat: Vec<Node> = nodes.collect();
+            Kind::Map(self.mapping(flat)?)
+        } else {
+            Kind::List(nodes.collect())
+        };
+        self.add(anchor, Built { node: Node { place, kind }, height, weight, aliases })
+    }
+
+    fn alias(&mut self, place: Place, anchor: usize) -> Result<(), Stop> {
+        let Some(meant) = self.anchors.get(&anchor) else {
+            return Err(self.stop(place, "an alias stands for something that contains it"));
+        };
+        self.aliases += 1 + meant.aliases;
+        if self.aliases > MOST_ALIASES {
+            let message = format!("aliases stand for more than {MOST_ALIASES} things");
+            return Err(self.stop(place, &message));
+        }
+        if self.weight + meant.weight > HEAVIEST {
+            return Err(self.stop(place, "the file holds too much"));
+        }
+        if self.open.len() + meant.height > DEEPEST {
+            return Err(self.stop(place, &format!("nested deeper than {DEEPEST} levels")));
+        }
+        let mut built = meant.clone();
+        built.aliases += 1;
+        // Mistakes in it are shown where it is used.
+        built.node.place = place;
+        self.add(0, built)
+    }
+
+    fn add(&mut self, anchor: usize, built: Built) -> Result<(), Stop> {
+        self.weight += built.weight;
+        if self.weight > HEAVIEST {
+            return Err(self.stop(built.node.place, "the file holds too much"));
+        }
+        if anchor != 0 {
+            self.weight += built.weight;
+            self.anchors.insert(anchor, built.clone());
+        }
+        match self.open.last_mut() {
+            Some(open) => open.parts.push(built),
+            None => self.root = Some(built.node),
+        }
+        Ok(())
+    }
+
+    /// Keys and values in turn, made into pairs; merge keys come after the mapping's own.
+    fn mapping(&mut self, flat: Vec<Node>) -> Result<Vec<(Key, Node)>, Stop> {
+        let mut pairs: Vec<(Key, Node)> = Vec::with_capacity(flat.len() / 2);
+        let mut seen: HashSet<String> = HashSet::new();
+        let mut merged: Vec<(Key, Node)> = Vec::new();
+        let mut flat = flat.into_iter();
+        while let (Some(key), Some(value)) = (flat.next(), flat.next()) {
+            let place = key.place;
+            let Kind::Scalar(scalar) = key.kind else {
+                return Err(self.stop(place, "a key is a word, not a list or a mapping"));
+            };
+            if scalar.plain && scalar.text == "<<" {
+                self.merge(value, &mut merged)?;
+            } else if seen.insert(scalar.text.clone()) {
+                pairs.push((Key { place, text: scalar.text }, value));
+            } else {
+                let name = shortened(&scalar.text, 60);
+                self.problems.error(SYNTAX, place, "", &format!("the key {name} is there twice"));
+            }
+        }
+        pairs.extend(merged.into_iter().filter(|(key, _)| seen.insert(key.text.clone())));
+        Ok(pairs)
+    }
+
+    fn merge(&mut self, from: Node, into: &mut Vec<(Key, Node)>) -> Result<(), Stop> {
+        let place = from.place;
+        match from.kind {
+            Kind::Map(pairs) => into.extend(pairs),
+            Kind::List(all) if all.iter().all(|one| matches!(one.kind, Kind::Map(_))) => {
+                for one in all {
+                    self.merge(one, into)?;
+                }
+            }
+            _ => return Err(self.stop(place, "<< takes a mapping or a list of mappings")),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    fn read(text: &str) -> (Option<Node>, Vec<String>) {
+        let mut problems = Problems::default();
+        let node = parse(text, &mut problems);
+        (node, problems.errors.iter().map(|p| p.line("f")).collect())
+    }
+
+    fn scalar(text: &str) -> Scalar {
+        match read(text).0.unwrap().kind {
+            Kind::Scalar(scalar) => scalar,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn keys(node: &Node) -> Vec<&str> {
+        match &node.kind {
+            Kind::Map(pairs) => pairs.iter().map(|(key, _)| key.text.as_str()).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn scalars_mean_what_the_core_schema_says() {
+        for (text, kind) in [
+            ("~", "nothing"),
+            ("null", "nothing"),
+            ("true", "a boolean"),
+            ("FALSE", "a boolean"),
+            ("yes", "a string"),
+            ("0x10", "a number"),
+            ("0o17", "a number"),
+            ("0600", "a number"),
+            ("-12", "a number"),
+            ("3.10", "a number"),
+            ("1e3", "a number"),
+            (".inf", "a number"),
+            ("1.2.3", "a string"),
+            ("12:30", "a string"),
+            ("1_000", "a string"),
+            ("'12'", "a string"),
+            ("\"true\"", "a string"),
+            ("!!str 12", "a string"),
+            ("! 12", "a string"),
+            ("e3", "a string"),
+            (".", "a string"),
+            ("0x-1", "a string"),
+        ] {
+            assert_eq!(scalar(text).kind(), kind, "{text}");
+        }
+        assert_eq!(scalar("0x10").int(), Some(16));
+        assert_eq!(scalar("0600").int(), Some(600));
+        assert_eq!(scalar("3.10").text, "3.10");
+        assert_eq!(scalar("1.5").number(), Some(1.5));
+        assert_eq!(scalar("7").number(), Some(7.0));
+    }
+
+    #[test]
+    fn keys_have_places_and_stand_once() {
+        let (node, errors) = read("a: 1\n\nb:\n  - x\na: 2\n");
+        let node = node.unwrap();
+        assert_eq!(keys(&node), ["a", "b"]);
+        assert_eq!(errors, ["f:5:1: the key a is there twice (Y001)"]);
+        let Kind::Map(pairs) = node.kind else { panic!() };
+        assert_eq!(pairs[1].0.place, Place { line: 3, column: 1 });
+        assert_eq!(pairs[1].1.place, Place { line: 4, column: 3 });
+    }
+
+    #[test]
+    fn merge_keys_give_what_is_not_there() {
+        let text = "x: &x {a: 1, b: 2}\ny: &y {b: 3, c: 4}\nz:\n  <<: [*x, *y]\n  a: 9\n";
+        let (node, errors) = read(text);
+        assert!(errors.is_empty(), "{errors:?}");
+        let Kind::Map(pairs) = node.unwrap().kind else { panic!() };
+        let z = &pairs[2].1;
+        assert_eq!(keys(z), ["a", "b", "c"]);
+        let Kind::Map(pairs) = &z.kind else { panic!() };
+        let values: Vec<_> = pairs
+            .iter()
+            .map(|(_, value)| match &value.kind {
+                Kind::Scalar(scalar) => scalar.text.as_str(),
+                _ => panic!(),
+            })
+            .collect();
+        assert_eq!(values, ["9", "2", "4"]);
+        assert_eq!(read("<<: 5").1, ["f:1:5: << takes a mapping or a list of mappings (Y001)"]);
+    }
+
+    #[test]
+    fn mistakes_have_a_place() {
+        assert!(read("a: [1\nb: 2").1[0].starts_with("f:2:"), "{:?}", read("a: [1\nb: 2"));
+        assert!(read("a: *b").1[0].starts_with("f:1:4:"), "{:?}", read("a: *b"));
+        assert!(read("a: &a [*a]").1[0].starts_with("f:1:8:"), "{:?}", read("a: &a [*a]"));
+        assert!(read("---\na: 1\n---\nb: 1\n").1[0].contains("more than one document"));
+        assert!(read("? [a]\n: 1").1[0].contains("a key is a word"));
+        assert!(read("a: !secret x").1[0].contains("the tag !secret means nothing here"));
+    }
+
+    #[test]
+    fn an_empty_file_is_empty() {
+        for text in ["", "# nothing\n", "\n\n", "\u{feff}"] {
+            let (node, errors) = read(text);
+            assert!(node.is_none_or(|node| node.is_null()) && errors.is_empty(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_hostile_file_costs_little() {
+        let begun = Instant::now();
+        let mut bomb = "a0: &a0 [x, x]\n".to_owned();
+        for n in 1..60 {
+            bomb += &format!("a{n}: &a{n} [*a{0}, *a{0}]\n", n - 1);
+        }
+        assert!(read(&bomb).1[0].contains("more than 100 things"));
+        let wide = format!("a: &a [{}]\nb: [{}]\n", "x,".repeat(20_000), "*a,".repeat(90));
+        assert!(read(&wide).1[0].contains("holds too much"));
+        let hundred = format!("a: &a 1\nb: [{}]\n", "*a,".repeat(100));
+        assert!(read(&hundred).1.is_empty());
+        assert!(read(&format!("a: &a 1\nb: [{}]\n", "*a,".repeat(101))).1[0].contains("100"));
+        assert!(read(&"[".repeat(65)).1[0].contains("deeper"));
+        assert!(read(&format!("{}{}", "[".repeat(64), "]".repeat(64))).1.is_empty());
+        assert!(read(&"x".repeat(LARGEST + 1)).1[0].contains("1 MiB"));
+        for unit in [
+            "[", "{a: ", "[?", "[#]\n", "- ", "? ", "a:\n", "#", "x ", "]", "*a ", "&a ", "!!x ",
+            "\"", "a: \"", "|\n", "%T\n", "---\n", "\t", " ", ": ", ",", "'\n", "{?",
+        ] {
+            read(&unit.repeat(LARGEST / 8 / unit.len()));
+            read(&format!("gh: {}", unit.repeat(LARGEST / 8 / unit.len())));
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    }
+}
