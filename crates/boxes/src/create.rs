@@ -299,7 +299,8 @@ impl Saga {
             // Joining keeps the mark of a whole folder, comparing does not look at it.
             names.extend(here.filter(|name| !apart.contains(name)));
         }
-        let env = if self.spec.with_env { self.env_files(project).await? } else { Vec::new() };
+        let env =
+            if self.spec.with_env { env_files::new_to(&project.survey).await? } else { Vec::new() };
         let known: HashSet<&PathBuf> = names.iter().collect();
         let more: Vec<PathBuf> = env.iter().filter(|name| !known.contains(name)).cloned().collect();
         names.extend(more);
@@ -310,31 +311,6 @@ impl Saga {
         }
         let selection = Selection { root: workspace.clone(), whole, skip, names };
         Ok(Luggage { carries, selection, env })
-    }
-
-    /// Those that no repository has anyway: what is in a commit comes from there.
-    async fn env_files(&self, project: &Project) -> Result<Vec<PathBuf>, Error> {
-        let Survey { workspace, repos, .. } = &project.survey;
-        let folder = workspace.clone();
-        let found = tokio::task::spawn_blocking(move || env_files::find(&folder)).await;
-        let mut wanted = found.unwrap_or_default();
-        let mut kept = Vec::new();
-        // Inner ones first: a file belongs to the nearest repository.
-        for found in repos.iter().rev() {
-            let below = |path: &PathBuf| path.starts_with(&found.path);
-            let own: Vec<PathBuf> = wanted.extract_if(.., |path| below(path)).collect();
-            let name = |path: &PathBuf| path.strip_prefix(&found.path).map(Path::to_owned).ok();
-            let names: Vec<PathBuf> = own.iter().filter_map(name).collect();
-            let there = match &found.repo.base {
-                Some(base) => repo::in_the_way(&found.repo, base, &names).await?,
-                None => BTreeSet::new(),
-            };
-            let new = |path: &PathBuf| name(path).is_some_and(|name| !there.contains(&name));
-            kept.extend(own.into_iter().filter(new));
-        }
-        kept.append(&mut wanted);
-        kept.sort();
-        Ok(kept)
     }
 
     /// The network and the container, in that order, by their ids, and what the box will have.
@@ -494,7 +470,7 @@ pub(crate) fn json_line(value: &impl serde::Serialize) -> Result<Bytes, Error> {
 }
 
 /// A home folder is full of keys and logins; it is never what somebody means to give to a box.
-fn refuse_home(workspace: &Path) -> Result<(), Error> {
+pub(crate) fn refuse_home(workspace: &Path) -> Result<(), Error> {
     let home = std::env::var_os("HOME").and_then(|home| Path::new(&home).canonicalize().ok());
     if home.is_some_and(|home| home.starts_with(workspace)) {
         let why = "it contains your home folder; use a project folder".to_owned();

@@ -3,13 +3,40 @@
 //! Found by name anywhere in the workspace, except where tools keep their own. A link is none of
 //! them: it may lead to what nobody meant to give.
 
+use crate::Error;
+use crate::repo::{self, Survey};
 use protocol::ctl::{ENV_FILES, NO_ENV_FILES};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Not a secret, but as a person's own it may be ignored, too.
 const ALSO: &str = "agentbox.yaml";
 /// More are no settings any more.
 const MOST: usize = 1000;
+
+/// Those of a workspace that no repository has anyway: what is in a commit comes from there.
+pub(crate) async fn new_to(survey: &Survey) -> Result<Vec<PathBuf>, Error> {
+    let folder = survey.workspace.clone();
+    let found = tokio::task::spawn_blocking(move || find(&folder)).await;
+    let mut wanted = found.unwrap_or_default();
+    let mut kept = Vec::new();
+    // Inner ones first: a file belongs to the nearest repository.
+    for found in survey.repos.iter().rev() {
+        let below = |path: &PathBuf| path.starts_with(&found.path);
+        let own: Vec<PathBuf> = wanted.extract_if(.., |path| below(path)).collect();
+        let name = |path: &PathBuf| path.strip_prefix(&found.path).map(Path::to_owned).ok();
+        let names: Vec<PathBuf> = own.iter().filter_map(name).collect();
+        let there = match &found.repo.base {
+            Some(base) => repo::in_the_way(&found.repo, base, &names).await?,
+            None => BTreeSet::new(),
+        };
+        let new = |path: &PathBuf| name(path).is_some_and(|name| !there.contains(&name));
+        kept.extend(own.into_iter().filter(new));
+    }
+    kept.append(&mut wanted);
+    kept.sort();
+    Ok(kept)
+}
 
 /// Relative to the workspace, in order.
 pub(crate) fn find(workspace: &Path) -> Vec<PathBuf> {

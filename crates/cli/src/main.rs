@@ -20,7 +20,6 @@ mod follow;
 mod interrupt;
 mod json;
 mod launch;
-mod opener;
 mod progress;
 mod question;
 #[cfg(test)]

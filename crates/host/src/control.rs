@@ -217,6 +217,8 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::Link { target, to, loopback } => value(&api.link(target, to, loopback).await?),
             Request::EditorLink { target } => value(&api.editor_link(target).await?),
             Request::SshConfig => value(&api.ssh_config()?),
+            Request::Projects => value(&api.projects().await?),
+            Request::LookAtFolder { path } => value(&api.look_at_folder(&path).await?),
             Request::HandOver
             | Request::Stop
             | Request::Subscribe

@@ -112,7 +112,8 @@ impl Core {
                 // The engine may still do what it was asked for; it is looked after until it is gone.
                 drop((folders, reserved));
                 self.take_back(&boxes, id, workspace);
-                return Err(control_error(e));
+                return Err(control_error(e)
+                    .hint("what was made so far is removed as soon as the engine answers again."));
             }
             Err(e) => {
                 self.store.taken_back(&id).await?;

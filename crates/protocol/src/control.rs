@@ -168,6 +168,12 @@ pub enum Request {
     ExportBox { target: Target },
     /// What is left behind; with `only`, that is removed. → `Pruned`
     Prune { all: bool, only: Option<Vec<String>> },
+    // Choosing what to make a box from.
+    /// Projects that boxes were made for and that are still there, the latest first.
+    /// → `Vec<ProjectView>`
+    Projects,
+    /// What is in a folder that matters for a new box. → `FolderView`
+    LookAtFolder { path: String },
 }
 
 /// Which box is meant.

@@ -19,6 +19,7 @@ pub mod integrations;
 pub mod limits;
 pub mod links;
 pub mod looking;
+pub mod projects;
 pub mod question;
 pub mod rpc;
 pub mod sessions;

@@ -2,8 +2,9 @@
 
 use crate::context::{Context, target};
 use crate::error::{CommandError, Exit, Outcome};
-use crate::{ask, json, opener, terminal};
+use crate::{ask, json, terminal};
 use clap::ValueEnum;
+use host::opener;
 use protocol::control::Request;
 use protocol::links::EditorLink;
 use std::path::PathBuf;

@@ -2,7 +2,8 @@
 
 use crate::context::{Context, target};
 use crate::error::{CommandError, Exit, Outcome};
-use crate::{json, opener};
+use crate::json;
+use host::opener;
 use protocol::control::Request;
 use protocol::links::{Link, LinkTo};
 

@@ -27,6 +27,16 @@ impl Store {
         .await
     }
 
+    /// Every project that ever had a box, the last one first.
+    pub async fn project_roots(&self) -> Result<Vec<String>> {
+        self.run(|conn| {
+            let mut query = conn.prepare("SELECT root FROM projects ORDER BY rowid DESC")?;
+            let rows = query.query_map([], |r| r.get(0))?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+
     pub async fn boxes(&self) -> Result<Vec<StoredBox>> {
         self.run(|conn| {
             let mut query = conn.prepare("SELECT record, token_hash FROM boxes")?;

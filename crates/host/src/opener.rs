@@ -1,7 +1,7 @@
 //! Other programs of the person's: the one that opens addresses, and editors.
 //!
 //! They are started as the person's shell would start them, without a shell in between, and outlive
-//! this program: an opener may become the browser itself.
+//! the one that starts them: an opener may become the browser itself.
 
 use std::io;
 use std::os::unix::process::CommandExt;
