@@ -1,5 +1,6 @@
 //! Does what a person chose in the tray. Decides nothing: the host checks every answer.
 
+use crate::links::{self, Place};
 use crate::menu::Action;
 use crate::notifications::Notifier;
 use crate::page::Page;
@@ -35,6 +36,9 @@ impl Actions {
             Action::ResumeBox(id) => self.resume_box(id),
             Action::MuteBox(id) => self.mute(id, Some(HOUR)),
             Action::HearBox(id) => self.mute(id, None),
+            Action::OpenWeb(id) => self.open_place(id, Place::Web),
+            Action::OpenScreen(id) => self.open_place(id, Place::Screen),
+            Action::NewBox => self.open(&Page::NewBox),
             Action::Quiet => drop(self.api.quiet(Some(HOUR))),
             Action::EndQuiet => drop(self.api.quiet(None)),
             Action::OpenWindow => self.open_front(),
@@ -104,6 +108,25 @@ impl Actions {
         tauri::async_runtime::spawn(async move {
             if let Err(e) = this.api.mute(Target::id(&id), seconds).await {
                 this.failed(&format!("{} could not be muted", this.name(&id).await), &e);
+            }
+        });
+    }
+
+    /// In the person's browser; the box is brought up first.
+    fn open_place(&self, id: BoxId, place: Place) {
+        let this = self.clone();
+        tauri::async_runtime::spawn(async move {
+            let opened = match this.api.link(Target::id(&id), place.link(), false).await {
+                Ok(link) => tauri::async_runtime::spawn_blocking(move || links::open(&link)).await,
+                Err(e) => Ok(Err(e)),
+            };
+            if let Ok(Err(e)) = opened {
+                let what = match place {
+                    Place::Web => "web app",
+                    Place::Screen => "screen",
+                };
+                let name = this.name(&id).await;
+                this.failed(&format!("The {what} of {name} could not be opened"), &e);
             }
         });
     }

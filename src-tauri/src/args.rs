@@ -28,7 +28,7 @@ const HELP: &str = "\
 AgentBox on the desktop: tray, questions and window.
 
 Usage: agentbox-desktop                         start the tray app, or open the window of a running one
-       agentbox-desktop --window [--page PAGE]  open only the window; PAGE is inbox, boxes, activity,
+       agentbox-desktop --window [--page PAGE]  open only the window; PAGE is inbox, boxes, new, activity,
                                                 credentials, integrations, rules or box/<id>
 
 Without a desktop, use: agentbox serve";

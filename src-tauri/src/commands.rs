@@ -2,32 +2,25 @@
 //! decided here, and what a page has no business with is refused before it gets there.
 
 use crate::page::Page;
-use crate::subscription::{EVENT, Subscription};
-use host::client::{Client, ClientError, Incoming};
+use crate::subscription::Subscription;
+use host::client::{Client, ClientError};
 use protocol::control::{ControlError, ErrorCode, Request};
+use protocol::integrations::SecretText;
 use protocol::question::Surface;
+use protocol::sessions::{Agent, SessionKind, StartSession};
 use serde_json::Value;
-use tauri::{AppHandle, Emitter, Runtime, State};
+use std::collections::BTreeMap;
+use tauri::{AppHandle, Runtime, State};
 
 /// The longest value of a credential; the host's own limit, too.
 const MOST_VALUE: usize = 64 * 1024;
 
-/// Sends one request to the host and gives its reply; progress on the way arrives as events.
+/// Sends one request to the host and gives its reply.
 #[tauri::command]
-pub async fn call<R: Runtime>(
-    app: AppHandle<R>,
-    client: State<'_, Client>,
-    request: Value,
-) -> Result<Value, ControlError> {
+pub async fn call(client: State<'_, Client>, request: Value) -> Result<Value, ControlError> {
     let request = permitted(request)?;
     let client = client.inner().clone();
-    let reply = tauri::async_runtime::spawn_blocking(move || {
-        client.open(&request)?.finish::<Value>(|incoming| {
-            if let Incoming::Event(event) = incoming {
-                let _ = app.emit(EVENT, event);
-            }
-        })
-    });
+    let reply = tauri::async_runtime::spawn_blocking(move || client.call::<Value>(&request));
     match reply.await {
         Ok(reply) => reply.map_err(to_control),
         Err(e) => Err(ControlError::new(ErrorCode::Failed, format!("The call ended early: {e}."))),
@@ -51,10 +44,19 @@ pub fn initial_page(page: State<'_, Page>) -> String {
 /// Only what the pages do is here: whoever tricks a page into asking gets no further than a person
 /// at it could.
 fn permitted(request: Value) -> Result<Request, ControlError> {
-    let request = serde_json::from_value(request).map_err(|e| {
-        ControlError::new(ErrorCode::Usage, format!("The window asked for something unknown: {e}."))
-    })?;
+    let request = parsed(request)?;
     match request {
+        // The agent as it is; what it may use of the person's environment is not for a page to say.
+        Request::StartSession(StartSession {
+            target,
+            what: SessionKind::Agent { agent, .. },
+            cols,
+            rows,
+        }) => {
+            let (env, args) = (own_variables(agent), Vec::new());
+            let what = SessionKind::Agent { agent, name: None, args, env, sync: true };
+            Ok(Request::StartSession(StartSession { target, what, cols, rows }))
+        }
         Request::Answer { id, digest, verdict, surface: _ } => {
             Ok(Request::Answer { id, digest, verdict, surface: Surface::Window })
         }
@@ -64,7 +66,8 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         Request::Status
         | Request::Doctor
         | Request::Boxes
-        | Request::CreateBox(_)
+        | Request::Projects
+        | Request::LookAtFolder { .. }
         | Request::StartBox { .. }
         | Request::StopBox { .. }
         | Request::PauseBox { .. }
@@ -86,6 +89,8 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::Integrations { .. }
         | Request::SetIntegration { .. }
         | Request::TestIntegration { .. } => Ok(request),
+        // Made by [`crate::long_calls`], where they can be called off.
+        Request::CreateBox(_) | Request::FollowUsage { .. } => Err(refused()),
         Request::Exec(_)
         | Request::Act { .. }
         | Request::Events { .. }
@@ -107,20 +112,36 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::Recover { .. }
         | Request::WaitFor { .. }
         | Request::Logs { .. }
-        | Request::FollowUsage { .. }
         | Request::FollowBoxes
         | Request::ExportBox { .. }
         | Request::Prune { .. }
         | Request::Subscribe
         | Request::ShowWindow { .. }
         | Request::HandOver
-        | Request::Stop => {
-            Err(ControlError::new(ErrorCode::Usage, "The window may not ask for this."))
-        }
+        | Request::Stop => Err(refused()),
     }
 }
 
-fn to_control(error: ClientError) -> ControlError {
+pub fn parsed(request: Value) -> Result<Request, ControlError> {
+    serde_json::from_value(request).map_err(|e| {
+        ControlError::new(ErrorCode::Usage, format!("The window asked for something unknown: {e}."))
+    })
+}
+
+pub fn refused() -> ControlError {
+    ControlError::new(ErrorCode::Usage, "The window may not ask for this.")
+}
+
+/// What of the person's environment is for an agent, as on the command line.
+fn own_variables(agent: Agent) -> BTreeMap<String, SecretText> {
+    let value = |name: &&str| {
+        let value = std::env::var(name).ok().filter(|v| !v.is_empty())?;
+        Some(((*name).to_owned(), SecretText(value)))
+    };
+    agent.variables().iter().filter_map(value).collect()
+}
+
+pub fn to_control(error: ClientError) -> ControlError {
     match error {
         ClientError::Host(e) => e,
         ClientError::NotRunning(_) => ControlError::new(ErrorCode::Failed, error.to_string())
@@ -139,6 +160,8 @@ mod tests {
         for request in [
             json!({"method": "status"}),
             json!({"method": "boxes"}),
+            json!({"method": "projects"}),
+            json!({"method": "lookAtFolder", "params": {"path": "/home/me/shop"}}),
             json!({"method": "stopBox", "params": {"target": {"query": "a", "cwd": null}}}),
             json!({"method": "audit", "params": {"target": null, "limit": 10}}),
             json!({"method": "audit", "params": {"kinds": ["asked"], "text": "push", "after": 7, "limit": 10}}),
@@ -206,6 +229,23 @@ mod tests {
             let refused = permitted(request.clone()).unwrap_err();
             assert_eq!(refused.code, ErrorCode::Usage, "{request} was taken");
         }
+    }
+
+    #[test]
+    fn a_window_starts_agents_as_they_are_and_nothing_else() {
+        let start = |what: Value| {
+            permitted(json!({"method": "startSession", "params":
+                {"target": {"query": "a", "cwd": null}, "what": what, "cols": 80, "rows": 24}}))
+        };
+        let agent = json!({"kind": "agent", "agent": "claude", "name": "other",
+            "args": ["--mcp-config", "x"], "env": {"LD_PRELOAD": "x"}, "sync": false});
+        let Ok(Request::StartSession(taken)) = start(agent) else { panic!("refused") };
+        let SessionKind::Agent { name, args, env, sync, .. } = taken.what else {
+            panic!("a shell")
+        };
+        assert!(name.is_none() && args.is_empty() && sync);
+        assert!(!env.contains_key("LD_PRELOAD"));
+        assert!(start(json!({"kind": "shell", "label": null})).is_err());
     }
 
     #[test]

@@ -69,6 +69,9 @@ pub enum Action {
     ResumeBox(BoxId),
     MuteBox(BoxId),
     HearBox(BoxId),
+    OpenWeb(BoxId),
+    OpenScreen(BoxId),
+    NewBox,
     /// No dialogs and notifications for an hour.
     Quiet,
     EndQuiet,
@@ -90,6 +93,9 @@ impl Action {
             Action::ResumeBox(id) => format!("resume-box/{id}"),
             Action::MuteBox(id) => format!("mute-box/{id}"),
             Action::HearBox(id) => format!("hear-box/{id}"),
+            Action::OpenWeb(id) => format!("open-web/{id}"),
+            Action::OpenScreen(id) => format!("open-screen/{id}"),
+            Action::NewBox => "new-box".into(),
             Action::Quiet => "quiet".into(),
             Action::EndQuiet => "end-quiet".into(),
             Action::OpenWindow => "open-window".into(),
@@ -115,6 +121,9 @@ impl Action {
             ("resume-box", Some(id), None) => Action::ResumeBox(id.parse().ok()?),
             ("mute-box", Some(id), None) => Action::MuteBox(id.parse().ok()?),
             ("hear-box", Some(id), None) => Action::HearBox(id.parse().ok()?),
+            ("open-web", Some(id), None) => Action::OpenWeb(id.parse().ok()?),
+            ("open-screen", Some(id), None) => Action::OpenScreen(id.parse().ok()?),
+            ("new-box", None, None) => Action::NewBox,
             ("quiet", None, None) => Action::Quiet,
             ("end-quiet", None, None) => Action::EndQuiet,
             ("open-window", None, None) => Action::OpenWindow,
@@ -175,6 +184,7 @@ fn menu(live: &Live) -> Vec<Entry> {
     }
     entries.extend(boxes(&live.boxes));
     entries.push(Entry::Separator);
+    entries.push(item("New box…", Action::NewBox));
     entries.push(if live.is_quiet() {
         item("End quiet", Action::EndQuiet)
     } else {
@@ -227,6 +237,14 @@ fn doing(view: &BoxView) -> String {
 
 fn one_box(view: &BoxView) -> Entry {
     let mut items = vec![Item { label: "Open", action: Action::OpenBox(view.id.clone()) }];
+    if matches!(view.state, BoxState::Running | BoxState::Paused) {
+        if view.web.is_some() {
+            items.push(Item { label: "Web app", action: Action::OpenWeb(view.id.clone()) });
+        }
+        if view.screen.is_some() {
+            items.push(Item { label: "Screen", action: Action::OpenScreen(view.id.clone()) });
+        }
+    }
     match view.state {
         BoxState::Running => {
             items.push(Item { label: "Pause", action: Action::PauseBox(view.id.clone()) });
@@ -327,11 +345,31 @@ fix-login asks: push 3 commits to origin/fix-login > Show, Allow once, Deny
 ● fix-login   running > Open, Pause, Stop, Mute for an hour
 ◐ perf   paused > Open, Resume, Stop, Mute for an hour
 --
+New box…
 Quiet for one hour
 Open AgentBox
 Quit AgentBox
 ";
         assert_eq!(text(&live), expected);
+    }
+
+    #[test]
+    fn what_a_box_serves_is_opened_while_it_runs() {
+        let with = |id: u8, name: &str, state, web: bool, screen: bool| {
+            let address = |there: bool| there.then(|| "http://x.localhost:1355".to_owned());
+            BoxView { web: address(web), screen: address(screen), ..a_box(id, name, "p", state) }
+        };
+        let text = text(&live(
+            vec![
+                with(1, "a", BoxState::Running, true, true),
+                with(2, "b", BoxState::Paused, true, false),
+                with(3, "c", BoxState::Stopped, true, true),
+            ],
+            Vec::new(),
+        ));
+        assert!(text.contains("a   running > Open, Web app, Screen, Pause, Stop,"), "{text}");
+        assert!(text.contains("b   paused > Open, Web app, Resume, Stop,"), "{text}");
+        assert!(text.contains("c   stopped > Open, Start,"), "{text}");
     }
 
     #[test]
@@ -417,7 +455,10 @@ Quit AgentBox
             Action::PauseBox(of.clone()),
             Action::ResumeBox(of.clone()),
             Action::MuteBox(of.clone()),
-            Action::HearBox(of),
+            Action::HearBox(of.clone()),
+            Action::OpenWeb(of.clone()),
+            Action::OpenScreen(of),
+            Action::NewBox,
             Action::Quiet,
             Action::EndQuiet,
             Action::OpenWindow,

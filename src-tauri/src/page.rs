@@ -8,6 +8,7 @@ use std::str::FromStr;
 pub enum Page {
     Inbox,
     Boxes,
+    NewBox,
     Activity,
     Credentials,
     Integrations,
@@ -17,7 +18,7 @@ pub enum Page {
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is not a page: use inbox, boxes, activity, credentials, integrations, rules or box/<id>."
+    "{0:?} is not a page: use inbox, boxes, new, activity, credentials, integrations, rules or box/<id>."
 )]
 pub struct BadPage(String);
 
@@ -35,6 +36,7 @@ impl FromStr for Page {
         match (text, text.strip_prefix("box/")) {
             ("inbox", _) => Ok(Page::Inbox),
             ("boxes", _) => Ok(Page::Boxes),
+            ("new", _) => Ok(Page::NewBox),
             ("activity", _) => Ok(Page::Activity),
             ("credentials", _) => Ok(Page::Credentials),
             ("integrations", _) => Ok(Page::Integrations),
@@ -50,6 +52,7 @@ impl fmt::Display for Page {
         match self {
             Page::Inbox => f.write_str("inbox"),
             Page::Boxes => f.write_str("boxes"),
+            Page::NewBox => f.write_str("new"),
             Page::Activity => f.write_str("activity"),
             Page::Credentials => f.write_str("credentials"),
             Page::Integrations => f.write_str("integrations"),
@@ -65,9 +68,16 @@ mod tests {
 
     #[test]
     fn pages_read_as_they_are_written() {
-        for text in
-            ["inbox", "boxes", "activity", "credentials", "integrations", "rules", "box/b0a1b2c3d"]
-        {
+        for text in [
+            "inbox",
+            "boxes",
+            "new",
+            "activity",
+            "credentials",
+            "integrations",
+            "rules",
+            "box/b0a1b2c3d",
+        ] {
             assert_eq!(text.parse::<Page>().unwrap().to_string(), text);
         }
     }

@@ -13,9 +13,9 @@ use std::time::Duration;
 use tauri::{AppHandle, Emitter, Runtime};
 
 /// Carries a [`HostEvent`].
-pub const EVENT: &str = "host-event";
+const EVENT: &str = "host-event";
 /// Carries why the host cannot be heard.
-pub const DOWN: &str = "host-down";
+const DOWN: &str = "host-down";
 const AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Serialize)]

@@ -5,7 +5,7 @@
 
 use crate::page::Page;
 use crate::subscription::Subscription;
-use crate::{Failure, commands, display, logging, tray_app};
+use crate::{Failure, commands, display, folder_chooser, links, logging, long_calls, tray_app};
 use host::client::Client;
 use tauri::webview::NewWindowResponse;
 use tauri::{App, Manager, Runtime, WebviewUrl, WebviewWindowBuilder};
@@ -24,10 +24,15 @@ pub fn run(page: Page) -> Result<(), Failure> {
         .manage(page)
         .manage(Subscription::new(client.clone()))
         .manage(client)
+        .manage(long_calls::LongCalls::default())
         .invoke_handler(tauri::generate_handler![
             commands::call,
             commands::subscribe,
-            commands::initial_page
+            commands::initial_page,
+            long_calls::begin,
+            long_calls::hang_up,
+            links::open_place,
+            folder_chooser::choose_folder
         ])
         .setup(|app| Ok(open(app)?))
         .build(crate::context())
