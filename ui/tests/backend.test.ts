@@ -53,3 +53,33 @@ test("a failed subscription leaves no listener behind", async () => {
   await emit("host-down", { why: "late" });
   expect(onDown).not.toHaveBeenCalled();
 });
+
+test("a long call hears what happens on its way, and can be ended", async () => {
+  const seen: [string, unknown][] = [];
+  let finish = (_: unknown) => {};
+  let tell = (_: unknown) => {};
+  mockIPC((command, args) => {
+    seen.push([command, args]);
+    if (command !== "begin") return undefined;
+    const channel = (args as { onEvent: { onmessage: (event: unknown) => void } }).onEvent;
+    tell = (event) => channel.onmessage(event);
+    return new Promise((resolve) => (finish = resolve));
+  });
+  const heard = vi.fn();
+  const request = { method: "followUsage", params: { target: null, everyMs: 1000 } } as const;
+  const backend = tauriBackend();
+  const call = backend.begin<string>(request, heard);
+  tell({ type: "boxRemoved", id: "b00000001" });
+  expect(heard).toHaveBeenCalledWith({ type: "boxRemoved", id: "b00000001" });
+  call.end();
+  const number = (seen[0]?.[1] as { number: number }).number;
+  expect(seen[1]).toEqual(["hang_up", { number }]);
+  finish("reply");
+  expect(await call.done).toBe("reply");
+  await backend.chooseFolder("/home/ada");
+  await backend.openPlace("b00000001", "screen");
+  expect(seen.slice(2)).toEqual([
+    ["choose_folder", { start: "/home/ada" }],
+    ["open_place", { id: "b00000001", place: "screen" }],
+  ]);
+});

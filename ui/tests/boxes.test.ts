@@ -85,7 +85,68 @@ test("hostile text stays text", async () => {
   expect(page()).toContain(evil);
 });
 
+test("no boxes: a new one is a click away", async () => {
+  const { user, app } = await open([]);
+  await user.click(at("new-box-button"));
+  expect(app.page).toBe("new");
+});
+
+test("how long a box runs is asked of the host once for each start", async () => {
+  const { host, say } = await open([box({ state: "stopped" })]);
+  expect(maybe("uptime-fix-login")).toBeNull();
+  host.on("details", () => ({ startedAt: Date.now() - 3 * 3_600_000 }));
+  await say({ type: "boxChanged", view: box() });
+  await pass(0);
+  expect(words("uptime-fix-login")).toBe("Uptime 3 h");
+  await say({ type: "boxChanged", view: box({ questions: 1 }) });
+  await pass(0);
+  expect(host.called("details")).toHaveLength(1);
+});
+
+test("what a box uses is measured while its page is shown", async () => {
+  const { host, user } = await open();
+  const call = host.begun[0];
+  expect(call?.request.method).toBe("followUsage");
+  const one = { id: "b00000001", name: "fix-login", project: "shop-api", state: "running", cpuPercent: 12.4, memoryBytes: 340_000_000, memoryLimit: 4_000_000_000, pids: 3, diskBytes: null, receivedBytes: null, sentBytes: null } as const;
+  call?.tell({ type: "usage", usage: { boxes: [one], disk: { boxesBytes: null, imagesBytes: null, freeBytes: null } } });
+  await pass(0);
+  expect(words("usage-fix-login")).toBe("Uses 12 % CPU, 340 MB of 4.0 GB");
+  await user.click(at("nav-inbox"));
+  expect(call?.ended).toBe(true);
+});
+
+test("web app and screen are opened by the host's word, or say why not", async () => {
+  const web = "http://fix-login.localhost:1355";
+  const { host, user, say } = await open([box({ web, screen: null })]);
+  expect(maybe("open-screen-fix-login")).toBeNull();
+  await user.click(at("open-web-fix-login"));
+  await pass(0);
+  expect(host.opened).toEqual([["b00000001", "web"]]);
+  host.openFails = error("failed", "No browser could be started.");
+  await user.click(at("open-web-fix-login"));
+  await pass(0);
+  expect(words("box-fix-login")).toContain("No browser could be started.");
+  await say({ type: "boxChanged", view: box({ web, state: "stopped" }) });
+  expect(maybe("open-web-fix-login")).toBeNull();
+});
+
 describe("verbs", () => {
+  test("Stop asks first where an agent is at work", async () => {
+    const working = { agent: "claude", state: "working", since: Date.now(), hasLogin: false } as const;
+    const { host, user } = await open([box({ agents: [working] })]);
+    host.on("stopBox", () => box({ state: "stopped" }));
+    await user.click(at("stop-fix-login"));
+    expect(words("confirm-stop-fix-login")).toContain("Claude works. Stopping ends every program");
+    expect(host.called("stopBox")).toHaveLength(0);
+    await user.click(at("confirm-no-stop-fix-login"));
+    expect(document.activeElement).toBe(at("stop-fix-login"));
+    await user.click(at("stop-fix-login"));
+    await user.click(at("confirm-yes-stop-fix-login"));
+    await pass(0);
+    expect(words("box-fix-login")).toContain("○ stopped");
+    expect(maybe("confirm-stop-fix-login")).toBeNull();
+  });
+
   test("pause and resume ask the host and show what came of it", async () => {
     const { host, user } = await open();
     host.on("pauseBox", () => box({ state: "paused" }));
@@ -238,18 +299,4 @@ test("j and k move between the cards", async () => {
   expect(document.activeElement).toBe(at("box-perf"));
   await user.keyboard("k");
   expect(document.activeElement).toBe(at("box-fix-login"));
-});
-
-test("steps of something long are shown until they are done; a failed one until it is dismissed", async () => {
-  const { say, user } = await open([]);
-  const step = { step: "Build the box image", detail: "Step 4/9", fraction: 0.4, elapsedMs: 3000 };
-  await say({ type: "progress", progress: { ...step, state: "running" } });
-  expect(words("step")).toContain("Build the box image");
-  expect(words("step")).toContain("Step 4/9");
-  await say({ type: "progress", progress: { ...step, state: "done" } });
-  expect(maybe("step")).toBeNull();
-  await say({ type: "progress", progress: { ...step, state: "failed" } });
-  expect(words("step")).toContain("failed");
-  await user.click(at("step").querySelector("button") as HTMLElement);
-  expect(maybe("step")).toBeNull();
 });

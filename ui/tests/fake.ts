@@ -1,5 +1,6 @@
 // A host in memory: records what is called, answers as told, and says what a test wants said.
-import type { Backend } from "../src/lib/backend";
+import type { Backend, LongCall, Place } from "../src/lib/backend";
+import type { BoxId } from "../src/lib/bindings/BoxId";
 import type { ControlError } from "../src/lib/bindings/ControlError";
 import type { ErrorCode } from "../src/lib/bindings/ErrorCode";
 import type { HostEvent } from "../src/lib/bindings/HostEvent";
@@ -41,6 +42,41 @@ export class FakeBackend implements Backend {
     return () => {
       this.subscriptions = this.subscriptions.filter((other) => other !== subscription);
     };
+  }
+
+  /** Long calls under way, the newest last. */
+  readonly begun: { request: Request; tell: (event: HostEvent) => void; finish: (reply: unknown) => void; fail: (error: ControlError) => void; ended: boolean }[] = [];
+  /** What the person chooses; an error fails. */
+  folder: string | null | ControlError = null;
+  readonly chosenFrom: (string | null)[] = [];
+  readonly opened: [BoxId, Place][] = [];
+  openFails: ControlError | null = null;
+
+  begin<T>(request: Request, onEvent: (event: HostEvent) => void): LongCall<T> {
+    let finish = (_: unknown) => {};
+    let fail = (_: ControlError) => {};
+    const done = new Promise<T>((resolve, reject) => {
+      finish = resolve as (reply: unknown) => void;
+      fail = reject;
+    });
+    const call = { request, tell: onEvent, finish, fail, ended: false };
+    this.begun.push(call);
+    const end = () => {
+      call.ended = true;
+      fail(error("failed", "It was called off."));
+    };
+    return { done, end };
+  }
+
+  async chooseFolder(start: string | null): Promise<string | null> {
+    this.chosenFrom.push(start);
+    if (this.folder !== null && typeof this.folder === "object") throw this.folder;
+    return this.folder;
+  }
+
+  async openPlace(id: BoxId, place: Place): Promise<void> {
+    if (this.openFails) throw this.openFails;
+    this.opened.push([id, place]);
   }
 
   async initialPage(): Promise<string> {

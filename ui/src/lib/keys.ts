@@ -10,6 +10,7 @@ const PLAIN: Record<string, Action> = { j: "down", k: "up", a: "allow", d: "deny
 export const AFTER_G: Record<string, Page> = {
   i: "inbox",
   b: "boxes",
+  n: "new",
   a: "activity",
   c: "credentials",
   s: "integrations",

@@ -2,11 +2,13 @@
 //
 // It applies the host's events and sends the person's answers; it decides nothing. A question that
 // ended stays for two seconds so that its card can say how, and `Ask.ending` then is set.
-import type { Backend } from "./backend";
+import type { Backend, Place } from "./backend";
 import type { AuditQuery } from "./bindings/AuditQuery";
 import type { AuditRecord } from "./bindings/AuditRecord";
 import type { AuditVerdict } from "./bindings/AuditVerdict";
+import type { BoxDetails } from "./bindings/BoxDetails";
 import type { BoxId } from "./bindings/BoxId";
+import type { BoxUsage } from "./bindings/BoxUsage";
 import type { BoxView } from "./bindings/BoxView";
 import type { ControlError } from "./bindings/ControlError";
 import type { Destroyed } from "./bindings/Destroyed";
@@ -17,7 +19,6 @@ import type { HostStatus } from "./bindings/HostStatus";
 import type { IntegrationView } from "./bindings/IntegrationView";
 import type { Loss } from "./bindings/Loss";
 import type { Outcome } from "./bindings/Outcome";
-import type { Progress } from "./bindings/Progress";
 import type { Question } from "./bindings/Question";
 import type { QuestionId } from "./bindings/QuestionId";
 import type { Request } from "./bindings/Request";
@@ -25,14 +26,17 @@ import type { SecretId } from "./bindings/SecretId";
 import type { SecretView } from "./bindings/SecretView";
 import type { Tried } from "./bindings/Tried";
 import type { Verdict } from "./bindings/Verdict";
+import { NewBox } from "./newbox.svelte";
 import type { Wish } from "./remember";
 import { NO_LONGER_OPEN, answerProblem, asControlError, isYes, outcomeWords } from "./words";
 
 export const ENDING_MS = 2000;
+/** How often what boxes use is measured, while somebody looks. */
+const USAGE_MS = 3000;
 /** The host is on this computer: asking every second costs nothing. */
 const RETRY_MS = 1000;
 
-export const PAGES = ["inbox", "boxes", "activity", "credentials", "integrations", "rules"] as const;
+export const PAGES = ["inbox", "boxes", "new", "activity", "credentials", "integrations", "rules"] as const;
 export type Page = (typeof PAGES)[number];
 export type Answer = Verdict["kind"];
 export type Verb = "start" | "stop" | "pause" | "resume" | "destroy" | "mute";
@@ -61,7 +65,6 @@ export class AppState {
   status = $state<HostStatus | null>(null);
   boxes = $state<BoxView[]>([]);
   asks = $state<Ask[]>([]);
-  steps = $state<Progress[]>([]);
   /** Why the host cannot be reached; none while it can. */
   down = $state<string | null>(null);
   page = $state<Page>("inbox");
@@ -77,6 +80,11 @@ export class AppState {
   /** What the last destroyed box left behind. */
   aftermath = $state<Destroyed | null>(null);
 
+  /** What boxes use, while their page is open. */
+  usage = $state.raw<Record<BoxId, BoxUsage>>({});
+  /** The box in the making. It goes on whichever page is shown. */
+  readonly newBox: NewBox;
+
   readonly open = $derived(this.asks.filter((ask) => ask.ending === null));
 
   readonly #backend: Backend;
@@ -85,6 +93,10 @@ export class AppState {
 
   constructor(backend: Backend) {
     this.#backend = backend;
+    this.newBox = new NewBox(backend, (made) => {
+      this.#putBox(made);
+      if (this.page === "new") this.show(`box/${made.id}`);
+    });
   }
 
   async start(): Promise<void> {
@@ -151,9 +163,6 @@ export class AppState {
         break;
       case "status":
         this.status = event.status;
-        break;
-      case "progress":
-        this.#putStep(event.progress);
         break;
       case "showWindow":
         this.show(event.page);
@@ -371,6 +380,27 @@ export class AppState {
     return this.#call({ method: "whatIfDestroyed", params: toBox(id) });
   }
 
+  details(id: BoxId): Promise<BoxDetails> {
+    return this.#call({ method: "details", params: toBox(id) });
+  }
+
+  openPlace(id: BoxId, place: Place): Promise<void> {
+    return this.#backend.openPlace(id, place);
+  }
+
+  /** Measures until what it returns is called. */
+  followUsage(): () => void {
+    const request: Request = { method: "followUsage", params: { target: null, everyMs: USAGE_MS } };
+    const call = this.#backend.begin<void>(request, (event) => {
+      if (event.type === "usage") {
+        this.usage = Object.fromEntries(event.usage.boxes.map((one) => [one.id, one]));
+      }
+    });
+    // It never ends well: the host went, or the page was left.
+    call.done.catch(() => {}).finally(() => (this.usage = {}));
+    return call.end;
+  }
+
   async #verb(id: BoxId, verb: Verb, act: () => Promise<void>): Promise<void> {
     if (this.doing[id]?.verb) return;
     this.doing[id] = { verb, problem: null };
@@ -380,19 +410,6 @@ export class AppState {
     } catch (thrown) {
       this.doing[id] = { verb: null, problem: asControlError(thrown) };
     }
-  }
-
-  // Steps of something long
-
-  #putStep(progress: Progress): void {
-    const at = this.steps.findIndex((step) => step.step === progress.step);
-    if (progress.state === "done") this.steps = this.steps.filter((step) => step.step !== progress.step);
-    else if (at >= 0) this.steps[at] = progress;
-    else this.steps.push(progress);
-  }
-
-  dismissStep(name: string): void {
-    this.steps = this.steps.filter((step) => step.step !== name);
   }
 
   // What people set up and look up. Pages keep what they read for as long as they are open.

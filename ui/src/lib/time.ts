@@ -4,14 +4,19 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** `12 s ago`, `3 min ago`, `5 h ago`, `2 days ago`. A time ahead of the clock counts as now. */
-export function ago(at: number, now: number): string {
+/** `12 s`, `3 min`, `5 h`, `2 days`. A time ahead of the clock counts as now. */
+export function since(at: number, now: number): string {
   const seconds = Math.max(0, Math.floor((now - at) / 1000));
-  if (seconds < MINUTE) return `${seconds} s ago`;
-  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min ago`;
-  if (seconds < DAY) return `${Math.floor(seconds / HOUR)} h ago`;
+  if (seconds < MINUTE) return `${seconds} s`;
+  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`;
+  if (seconds < DAY) return `${Math.floor(seconds / HOUR)} h`;
   const days = Math.floor(seconds / DAY);
-  return days === 1 ? "1 day ago" : `${days} days ago`;
+  return days === 1 ? "1 day" : `${days} days`;
+}
+
+/** `12 s ago`, `3 min ago`, … */
+export function ago(at: number, now: number): string {
+  return `${since(at, now)} ago`;
 }
 
 export function exactTime(at: number): string {

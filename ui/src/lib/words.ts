@@ -60,6 +60,9 @@ export const STATES: Record<BoxState, { symbol: string; words: string }> = {
 
 export const AGENTS: Record<Agent, string> = { claude: "Claude", codex: "Codex", opencode: "OpenCode" };
 
+/** By the names their makers gave them. */
+export const AGENT_TITLES: Record<Agent, string> = { claude: "Claude Code", codex: "Codex", opencode: "OpenCode" };
+
 /** What an agent is doing, as far as it says. */
 export const AGENT_STATES: Record<AgentState, string> = {
   ready: "ready",
