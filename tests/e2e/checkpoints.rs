@@ -38,7 +38,7 @@ fn holds(image: &str, words: &[&str]) -> Vec<bool> {
 }
 
 /// Removes the images of a test's checkpoints, however it ends.
-struct Images<'a>(&'a World);
+pub struct Images<'a>(pub &'a World);
 
 impl Drop for Images<'_> {
     fn drop(&mut self) {

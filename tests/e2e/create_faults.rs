@@ -13,7 +13,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Condvar, Mutex};
 
 /// The steps of a create that the engine has a part in, by its requests.
-const STEPS: [&[&str]; 5] = [
+pub const STEPS: [&[&str]; 5] = [
     &["POST", "/networks/create"],
     &["POST", "/containers/create"],
     &["POST", "/containers/", "/start"],
@@ -22,7 +22,7 @@ const STEPS: [&[&str]; 5] = [
 ];
 
 #[derive(Clone, Copy, PartialEq)]
-enum Fault {
+pub enum Fault {
     /// The engine never hears of it.
     Before,
     /// The engine does it, and nobody hears of that.
@@ -41,13 +41,13 @@ struct State {
 }
 
 /// The go-between.
-struct Between {
+pub struct Between {
     state: Arc<(Mutex<State>, Condvar)>,
-    path: String,
+    pub path: String,
 }
 
 impl Between {
-    fn new(world: &World) -> Self {
+    pub fn new(world: &World) -> Self {
         let path = world.dir().join("engine.sock");
         let listener = UnixListener::bind(&path).unwrap();
         let state: Arc<(Mutex<State>, Condvar)> = Arc::default();
@@ -61,7 +61,7 @@ impl Between {
         Self { state, path: format!("unix://{}", path.display()) }
     }
 
-    fn arm(&self, step: &'static [&'static str], fault: Fault) {
+    pub fn arm(&self, step: &'static [&'static str], fault: Fault) {
         let held = fault == Fault::Hold;
         let mut state = self.state.0.lock().unwrap();
         *state = State {
@@ -72,11 +72,11 @@ impl Between {
         };
     }
 
-    fn was_hit(&self) -> bool {
+    pub fn was_hit(&self) -> bool {
         self.state.0.lock().unwrap().hit
     }
 
-    fn restore(&self) {
+    pub fn restore(&self) {
         let mut state = self.state.0.lock().unwrap();
         state.down = false;
         state.held = false;
@@ -174,7 +174,7 @@ fn left(world: &World) -> Vec<String> {
     left
 }
 
-fn nothing_is_left(world: &World, when: &str) {
+pub fn nothing_is_left(world: &World, when: &str) {
     eventually_or(SOON, &format!("nothing being left: {when}"), || match left(world) {
         left if left.is_empty() => Ok(()),
         left => Err(format!("{left:?}{}", world.host_log())),

@@ -18,6 +18,7 @@ mod create_faults;
 mod create_repos;
 mod daemons;
 mod desktop;
+mod desktop_new_box;
 mod desktop_parts;
 mod doctor;
 mod faults;
