@@ -17,6 +17,7 @@ mod create;
 mod create_faults;
 mod create_repos;
 mod daemons;
+mod dashboard;
 mod desktop;
 mod desktop_new_box;
 mod desktop_parts;

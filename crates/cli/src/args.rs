@@ -3,9 +3,9 @@
 
 use crate::commands::{
     agent, approvals, approve, attach, audit, checkpoints, code, complete_boxes, completions, cp,
-    create, demo, deny, destroy, doctor, download, events, git, grants, inspect, integrations,
-    list, logs, mute, pause, prepare, prune, quiet, quit, recover, screen, secrets, serve, shell,
-    ssh_config, start, status, stop, top, unpause, url, wait,
+    create, dashboard, demo, deny, destroy, doctor, download, events, git, grants, inspect,
+    integrations, list, logs, mute, pause, prepare, prune, quiet, quit, recover, screen, secrets,
+    serve, shell, ssh_config, start, status, stop, top, unpause, url, wait,
 };
 use crate::context::Context;
 use crate::error::Outcome;
@@ -51,6 +51,7 @@ pub enum Command {
     Opencode(agent::OpencodeArgs),
     Attach(attach::Args),
     List(list::Args),
+    Dashboard(dashboard::Args),
     Shell(shell::Args),
     Wait(wait::Args),
     Logs(logs::Args),
@@ -102,6 +103,7 @@ impl Command {
             Command::Opencode(args) => args.run(ctx, Agent::Opencode),
             Command::Attach(args) => attach::run(ctx, args),
             Command::List(args) => list::run(ctx, args),
+            Command::Dashboard(args) => dashboard::run(ctx, args),
             Command::Shell(args) => shell::run(ctx, args),
             Command::Wait(args) => wait::run(ctx, args),
             Command::Logs(args) => logs::run(ctx, args),

@@ -86,7 +86,7 @@ fn watch(ctx: &Context, global: bool) -> Outcome {
     Ok(Exit::OK)
 }
 
-fn apply(all: &mut Vec<BoxView>, event: HostEvent) {
+pub(super) fn apply(all: &mut Vec<BoxView>, event: HostEvent) {
     match event {
         HostEvent::Snapshot { boxes, .. } => *all = boxes,
         HostEvent::BoxChanged { view } => {
@@ -102,7 +102,7 @@ fn apply(all: &mut Vec<BoxView>, event: HostEvent) {
 }
 
 /// The boxes of the innermost project around a folder.
-fn of_project(all: Vec<BoxView>, cwd: Option<&Path>) -> Vec<BoxView> {
+pub(super) fn of_project(all: Vec<BoxView>, cwd: Option<&Path>) -> Vec<BoxView> {
     let around = |view: &&BoxView| cwd.is_some_and(|d| d.starts_with(&view.project_root));
     let roots = all.iter().filter(around).map(|v| v.project_root.clone());
     let Some(root) = roots.max_by_key(String::len) else {
@@ -121,7 +121,7 @@ fn logins(boxes: &[BoxView]) -> Vec<String> {
 }
 
 /// `claude waits, codex done`.
-fn agents(view: &BoxView) -> String {
+pub(super) fn agents(view: &BoxView) -> String {
     let word = |state| match state {
         AgentState::Ready => "ready",
         AgentState::Working => "works",

@@ -11,6 +11,7 @@ pub mod complete_boxes;
 pub mod completions;
 pub mod cp;
 pub mod create;
+pub mod dashboard;
 pub mod demo;
 pub mod deny;
 pub mod destroy;
