@@ -89,9 +89,10 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::Integrations { .. }
         | Request::SetIntegration { .. }
         | Request::TestIntegration { .. } => Ok(request),
-        // Made by [`crate::long_calls`], where they can be called off.
-        Request::CreateBox(_) | Request::FollowUsage { .. } => Err(refused()),
-        Request::Exec(_)
+        // The first two are made by [`crate::long_calls`], where they can be called off.
+        Request::CreateBox(_)
+        | Request::FollowUsage { .. }
+        | Request::Exec(_)
         | Request::Act { .. }
         | Request::Events { .. }
         | Request::FollowEvents { .. }

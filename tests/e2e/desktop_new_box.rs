@@ -114,6 +114,9 @@ fn a_box_is_made_in_the_window_step_by_step() {
     click(&window, "new-more");
     type_in(&window, "new-memory", "512m");
     shoot(&window, "new-box-form");
+    window.resize(640, 520);
+    window.shoot("new-box-form-narrow");
+    window.resize(980, 680);
 
     between.arm(MAKE, Fault::Hold);
     click(&window, "new-create");

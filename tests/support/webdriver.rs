@@ -111,6 +111,12 @@ impl Browser {
             .expect("a title")
     }
 
+    /// Makes the window so large.
+    #[track_caller]
+    pub fn resize(&self, width: u32, height: u32) {
+        self.post("/window/rect", &json!({ "width": width, "height": height }));
+    }
+
     /// Takes a picture of the page and keeps it as `<name>.png` among the artifacts.
     #[track_caller]
     pub fn shoot(&self, name: &str) -> PathBuf {

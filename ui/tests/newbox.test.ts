@@ -220,6 +220,18 @@ describe("the steps", () => {
     expect(states().at(-1)).toEqual(["Copy the project", "off"]);
   });
 
+  test("called off too late, the box is there all the same, without an agent", async () => {
+    const { create, user, host, app } = await filled();
+    await user.click(at("agent-claude"));
+    const call = await create();
+    call?.finish(created());
+    app.newBox.callOff();
+    await pass(0);
+    expect(maybe("box-fix")).not.toBeNull();
+    expect(words("made")).toContain("agentbox shell fix");
+    expect(host.called("startSession")).toEqual([]);
+  });
+
   test("it goes on while somebody looks elsewhere, who then stays there", async () => {
     const { create, app, user } = await filled();
     const call = await create();

@@ -150,21 +150,24 @@ export class NewBox {
       calledOff: false,
     };
     const making = this.making;
-    this.#call = this.#backend.begin<Created>({ method: "createBox", params: request(this.form, folder) }, (event) => {
+    const create = { method: "createBox" as const, params: request(this.form, folder) };
+    const call = this.#backend.begin<Created>(create, (event) => {
       if (event.type === "progress") making.steps = told(making.steps, event.progress, Date.now());
     });
+    this.#call = call;
     try {
-      const made = await this.#call.done;
+      const made = await call.done;
       making.name = made.name;
       making.made = made;
-      if (agent) await this.#start(making, made, agent);
+      // Called off too late, it is there all the same; nobody wants an agent to begin then.
+      if (agent && !making.calledOff) await this.#start(making, made, agent);
       if (making.problem) this.#onMade(made);
-      else this.#finish(made, agent);
+      else this.#finish(made, making.calledOff ? null : agent);
     } catch (thrown) {
       if (!making.calledOff) making.problem = asControlError(thrown);
       making.steps = making.steps.map((step) => stopped(step, making.calledOff));
     }
-    this.#call = null;
+    if (this.#call === call) this.#call = null;
   }
 
   async #start(making: Making, made: Created, agent: Agent): Promise<void> {
