@@ -116,6 +116,9 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::FollowBoxes
         | Request::ExportBox { .. }
         | Request::Prune { .. }
+        | Request::Conversations(_)
+        | Request::RelaunchAgents(_)
+        | Request::Resync { .. }
         | Request::Subscribe
         | Request::ShowWindow { .. }
         | Request::HandOver

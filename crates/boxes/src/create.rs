@@ -273,6 +273,10 @@ impl Saga {
             created_at: u64::try_from(now.as_millis()).unwrap_or(0),
             branch: root.map(|(_, branch)| branch.clone()),
             branch_given: matches!(self.spec.start, Start::On(_)),
+            from: match &self.spec.start {
+                Start::From(name) => Some(name.clone()),
+                Start::Here | Start::On(_) => None,
+            },
             publish: None,
             base: root.and_then(|(found, _)| found.repo.base.clone()),
             repo: root.map(|(found, _)| RepoSnapshot::record(&found.repo)),

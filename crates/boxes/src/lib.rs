@@ -50,6 +50,7 @@ pub mod progress;
 pub mod project;
 mod record;
 pub mod repo;
+mod resync;
 mod sessions;
 
 pub use certificates::{Certificate, host_certificates};

@@ -38,6 +38,9 @@ pub struct Record {
     /// The person gave it one of theirs to work on: it is never rewritten and never deleted.
     #[serde(default)]
     pub branch_given: bool,
+    /// The branch, tag or commit the person had it start from; none is what the host was at.
+    #[serde(default)]
+    pub from: Option<String>,
     /// Where its pushes go at a remote, when a person chose another branch.
     #[serde(default)]
     pub publish: Option<String>,
@@ -95,6 +98,9 @@ pub struct RepoRecord {
     pub default_branch: Option<String>,
     /// `sha1` or `sha256`.
     pub object_format: String,
+    /// The host's branch the box was made from, in full; none when that was only a commit.
+    #[serde(default)]
+    pub on: Option<String>,
 }
 
 impl Record {

@@ -3,16 +3,18 @@
 //! What the box answers is its own word: bounded, parsed, and never more than a name and two numbers.
 
 use crate::create::json_line;
-use crate::engine::{QUICK, limited};
+use crate::engine::{QUICK, SLOW, limited};
 use crate::exec::{CtlCall, Nothing, Sink};
 use crate::{Boxes, Error, Record};
 use bytes::Bytes;
 use futures_util::stream;
-use protocol::ctl::{NewSession, SESSION_EXISTS, SessionLine};
+use protocol::ctl::{BOX_USER, NewSession, SESSION_EXISTS, SessionBefore, SessionLine};
 use protocol::sessions::{Agent, is_session_name};
 
 /// More sessions than anybody has, and their names.
 const MAX_ANSWER: usize = 256 * 1024;
+/// More agents than are started again.
+const MOST_BEFORE: usize = 16;
 
 impl Boxes {
     /// All sessions of a running box, oldest first.
@@ -42,6 +44,29 @@ impl Boxes {
         let (call, mut nothing) = (CtlCall { args, ..CtlCall::default() }, Nothing);
         let told = self.ctl(&record.container, call, stream::empty(), &mut nothing);
         limited("merge an agent's settings", QUICK, told).await?
+    }
+
+    /// What ran when the box went down and does not run now. The box's own word.
+    pub async fn sessions_before(&self, record: &Record) -> Result<Vec<SessionBefore>, Error> {
+        let mut answer = Answer(Vec::new());
+        let told = self.ctl(&record.container, session(&["before"]), stream::empty(), &mut answer);
+        limited("list earlier sessions", QUICK, told).await??;
+        let lines: Vec<SessionBefore> = serde_json::from_slice(&answer.0).map_err(bad)?;
+        let lines = lines.into_iter().filter(|line| is_session_name(&line.name));
+        Ok(lines.take(MOST_BEFORE).collect())
+    }
+
+    /// Gives the box a conversation; `tar` has it below [`protocol::ctl::INCOMING_CONVERSATION`].
+    pub async fn bring_conversation(
+        &self,
+        record: &Record,
+        tar: std::fs::File,
+    ) -> Result<(), Error> {
+        self.unpack(record, tar, &format!("/home/{BOX_USER}/")).await?;
+        let call = CtlCall { args: vec!["conversation".to_owned()], ..CtlCall::default() };
+        let mut nothing = Nothing;
+        let told = self.ctl(&record.container, call, stream::empty(), &mut nothing);
+        limited("put a conversation in its place", SLOW, told).await?
     }
 
     /// Whether there was one.

@@ -16,6 +16,7 @@ mod bundle;
 mod checkpoint;
 mod client;
 mod clone_in;
+mod conversation;
 mod cp;
 mod daemon_log;
 mod daemons;
@@ -36,6 +37,8 @@ mod passwd;
 mod places;
 mod real_git;
 mod refs_watch;
+mod resume;
+mod resync;
 mod rpc;
 mod seed;
 mod session;
@@ -102,6 +105,8 @@ fn run(args: &[OsString]) -> Result<i32> {
         "session" => session::run(rest),
         "agent-state" => agent_state::run(rest),
         "agent-config" => agent_config::run(rest),
+        "conversation" => conversation::run(rest),
+        "resync" => resync::run(),
         "git" => git::command(rest),
         "integration" => shim::integration(rest),
         "cp" => cp::run(rest),

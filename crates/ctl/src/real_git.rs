@@ -56,7 +56,18 @@ impl Git {
 
     /// The same with standard input.
     pub fn feed<S: AsRef<OsStr>>(&self, args: &[S], input: &[u8]) -> Result<Vec<u8>> {
+        self.feed_with(args, input, &[])
+    }
+
+    /// The same with variables.
+    pub fn feed_with<S: AsRef<OsStr>>(
+        &self,
+        args: &[S],
+        input: &[u8],
+        env: &[(&str, &OsStr)],
+    ) -> Result<Vec<u8>> {
         let mut command = self.command(args);
+        command.envs(env.iter().copied());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|e| Error::Program(GIT, e))?;
         let stdin = child.stdin.take();

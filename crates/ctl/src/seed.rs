@@ -10,7 +10,7 @@
 use crate::error::{Doing, Error, Result};
 use crate::git_config::setting;
 use crate::real_git::Git;
-use crate::{input, places, unpack};
+use crate::{input, places, resume, unpack};
 use connectors::git::{BranchName, ObjectId, RefName};
 use protocol::ctl::{RefAt, SeedPlan, SeedRepo};
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ use std::path::{Component, Path, PathBuf};
 const LFS: &str = "/usr/bin/git-lfs";
 /// Files of Git LFS come from the host's disk. One that is not there stays a pointer: nothing is
 /// asked of a network, and the answer of this address is immediate.
-const LFS_OFFLINE: [&str; 6] = [
+pub const LFS_OFFLINE: [&str; 6] = [
     "-c",
     "lfs.url=http://127.0.0.1:9/none",
     "-c",
@@ -37,6 +37,7 @@ pub fn run() -> Result<i32> {
     let mut stdin = io::stdin().lock();
     let plan: SeedPlan = input::json_line(&mut stdin)?;
     input::wait_until_ready()?;
+    resume::forget();
     let mut seeded = Vec::new();
     for repo in &plan.repos {
         let place = Place::of(repo)?;
@@ -161,7 +162,7 @@ impl Place {
 }
 
 /// A path that stays in the workspace.
-fn below(text: &str) -> Result<&Path> {
+pub fn below(text: &str) -> Result<&Path> {
     let path = Path::new(text);
     if path.components().all(|part| matches!(part, Component::Normal(_))) {
         return Ok(path);
@@ -216,7 +217,7 @@ fn check_out(git: &Git, repo: &SeedRepo) -> Result<()> {
 }
 
 /// A tracked file that is not in the staged tree was added with `git add -N` on the host.
-fn intend_to_add(git: &Git, paths: Vec<u8>) -> Result<()> {
+pub fn intend_to_add(git: &Git, paths: Vec<u8>) -> Result<()> {
     if paths.is_empty() {
         return Ok(());
     }

@@ -7,7 +7,7 @@
 
 use crate::agent_state;
 use crate::error::{Doing, Error, Result};
-use crate::input;
+use crate::{input, resume};
 use protocol::ctl::{NewSession, SESSION_EXISTS, SessionLine, paths};
 use protocol::sessions::{Agent, AgentState, is_session_name};
 use serde_json::json;
@@ -35,6 +35,7 @@ pub fn run(args: &[OsString]) -> Result<i32> {
     let words: Vec<&str> = args.iter().filter_map(|a| a.to_str()).collect();
     match words.as_slice() {
         ["list"] => list(),
+        ["before"] => before(),
         ["start"] => start(&input::json_line(&mut io::stdin().lock())?),
         ["run", name] => run_in_terminal(checked(name)?),
         ["attach", name] => attach(checked(name)?, USUAL_TERM),
@@ -74,6 +75,13 @@ fn list() -> Result<i32> {
     let mut lines: Vec<SessionLine> = text.lines().filter_map(line).collect();
     lines.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
     let json = serde_json::to_string(&lines).map_err(|e| Error::Failed(e.to_string()))?;
+    crate::say(&format!("{json}\n"));
+    Ok(protocol::exit::OK)
+}
+
+fn before() -> Result<i32> {
+    let all = resume::before(|name| exists(name).unwrap_or(true));
+    let json = serde_json::to_string(&all).map_err(|e| Error::Failed(e.to_string()))?;
     crate::say(&format!("{json}\n"));
     Ok(protocol::exit::OK)
 }
@@ -208,6 +216,9 @@ fn run_in_terminal(name: &str) -> Result<i32> {
     let Some((program, rest)) = plan.argv.split_first() else { return Ok(protocol::exit::OK) };
     let tell = |state| plan.agent.map(|agent| agent_state::tell(agent, state));
     tell(Some(AgentState::Ready));
+    if let Some(agent) = plan.agent {
+        resume::began(agent, name);
+    }
     // What is typed at the program is for the program. A handler, unlike ignoring, is not inherited.
     for typed in [SIGINT, SIGQUIT, SIGTSTP] {
         let _ = signal_hook::flag::register(typed, Arc::new(AtomicBool::new(false)));
@@ -222,6 +233,7 @@ fn run_in_terminal(name: &str) -> Result<i32> {
         }
     };
     let _ = write_private(&end_of(name), code.to_string().as_bytes());
+    resume::ended(name);
     tell(None);
     Ok(code)
 }
@@ -259,6 +271,7 @@ fn is_known(term: &str) -> bool {
 fn kill(name: &str) -> Result<i32> {
     let ended = tmux(&["kill-session", "-t", &exact(name)])?.status.success();
     let _ = fs::remove_file(plan_of(name));
+    resume::ended(name);
     Ok(if ended { protocol::exit::OK } else { protocol::exit::FAILURE })
 }
 

@@ -45,6 +45,64 @@ pub fn unpack(from: impl Read, into: &Path) -> Result<()> {
     Ok(())
 }
 
+/// What [`add`] did.
+#[derive(Debug, Default)]
+pub struct Added {
+    pub new: u32,
+    /// What is there and differs.
+    pub kept: Vec<PathBuf>,
+}
+
+/// Lays out only what is not there. What is there and the same is passed over, what differs stays.
+pub fn add(from: impl Read, into: &Path) -> Result<Added> {
+    let doing = || "read the archive";
+    let mut archive = tar::Archive::new(from);
+    archive.set_preserve_mtime(true);
+    let mut added = Added::default();
+    for entry in archive.entries().doing(doing)? {
+        let mut entry = entry.doing(doing)?;
+        let path = entry.path().doing(doing)?.into_owned();
+        check(&path)?;
+        let (kind, here) = (entry.header().entry_type(), into.join(&path));
+        if !matches!(kind, EntryType::Regular | EntryType::Continuous | EntryType::Symlink) {
+            continue;
+        }
+        let above = path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+        let blocked = above
+            .filter_map(|above| into.join(above).symlink_metadata().ok())
+            .any(|data| !data.is_dir());
+        match here.symlink_metadata() {
+            Err(_) if !blocked => {
+                if let Some(folder) = here.parent() {
+                    fs::create_dir_all(folder).doing(|| format!("make {}", folder.display()))?;
+                }
+                lay_out(&mut entry, into, &path)?;
+                added.new += 1;
+            }
+            Ok(data) if !blocked && is_same(&mut entry, &here, &data) => {}
+            _ => added.kept.push(path),
+        }
+    }
+    io::copy(&mut archive.into_inner(), &mut io::sink()).doing(doing)?;
+    Ok(added)
+}
+
+fn is_same<R: Read>(entry: &mut tar::Entry<'_, R>, here: &Path, data: &fs::Metadata) -> bool {
+    if entry.header().entry_type() == EntryType::Symlink {
+        let target = entry.link_name().ok().flatten();
+        return data.is_symlink() && fs::read_link(here).ok().as_deref() == target.as_deref();
+    }
+    if !data.is_file() || entry.header().size().ok() != Some(data.len()) {
+        return false;
+    }
+    let Ok(file) = File::open(here) else { return false };
+    let mut ours = io::BufReader::new(file).bytes();
+    io::BufReader::new(entry).bytes().all(|byte| match (byte, ours.next()) {
+        (Ok(one), Some(Ok(other))) => one == other,
+        _ => false,
+    })
+}
+
 fn check(path: &Path) -> Result<()> {
     let inside = |c: Component<'_>| matches!(c, Component::Normal(_) | Component::CurDir);
     if path.components().all(inside) {
@@ -104,6 +162,33 @@ mod tests {
             builder.append(&header, if is_link { &[] } else { *data }).unwrap();
         }
         builder.into_inner().unwrap()
+    }
+
+    #[test]
+    fn only_what_is_not_there_is_added() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("same"), "1").unwrap();
+        fs::write(at("differs"), "2").unwrap();
+        fs::create_dir(at("folder")).unwrap();
+        std::os::unix::fs::symlink("/etc", at("out")).unwrap();
+        std::os::unix::fs::symlink("same", at("link")).unwrap();
+        let file = EntryType::Regular;
+        let tar = archive(&[
+            (b"same", file, 0o644, b"1"),
+            (b"differs", file, 0o644, b"1"),
+            (b"folder", file, 0o644, b"1"),
+            (b"out/passwd", file, 0o644, b"1"),
+            (b"out/new", file, 0o644, b"1"),
+            (b"same/below", file, 0o644, b"1"),
+            (b"link", EntryType::Symlink, 0o777, b"same"),
+            (b"a/b/new", file, 0o644, b"1"),
+        ]);
+        let added = add(&tar[..], dir.path()).unwrap();
+        let kept: Vec<&str> = added.kept.iter().map(|path| path.to_str().unwrap()).collect();
+        assert_eq!(kept, ["differs", "folder", "out/passwd", "out/new", "same/below"]);
+        assert_eq!((added.new, fs::read_to_string(at("a/b/new")).unwrap().as_str()), (1, "1"));
+        assert_eq!(fs::read_to_string(at("differs")).unwrap(), "2");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The control socket: what the CLI, the tray and the window ask of the host.
 
 use crate::boxes::{BoxView, Progress};
+use crate::conversations::{FindConversations, RelaunchAgents};
 use crate::events::BoxEvent;
 use crate::integrations::{Layer, SecretText};
 #[allow(unused_imports, reason = "named beside the requests they answer")]
@@ -174,6 +175,15 @@ pub enum Request {
     Projects,
     /// What is in a folder that matters for a new box. → `FolderView`
     LookAtFolder { path: String },
+    // Conversations.
+    /// Those on this computer, newest first. → `Vec<ConversationView>`
+    Conversations(FindConversations),
+    /// Starts agents again that ran when the box went down; a box that does not run has none.
+    /// → `Relaunch`
+    RelaunchAgents(RelaunchAgents),
+    /// Brings a box up and, when it was down and nobody works in it, what is new on the host to it.
+    /// → `Resynced`
+    Resync { target: Target },
 }
 
 /// Which box is meant.

@@ -3,6 +3,7 @@
 //! The host is trusted by the box, the box is not trusted by the host: replies are bounded and
 //! only ever used as data for git's own checks.
 
+use crate::conversations::ConversationId;
 use crate::sessions::Agent;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -338,6 +339,23 @@ pub struct SessionLine {
     #[serde(default)]
     pub agent: Option<Agent>,
 }
+
+/// One of `agentbox-ctl session before`'s answer, a JSON array: what ran when the box went down and does
+/// not run now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionBefore {
+    pub name: String,
+    pub agent: Agent,
+    /// What it was at, when it had got so far.
+    pub conversation: Option<ConversationId>,
+}
+
+/// Below the box user's home: a conversation the host brings, as it is to be below the home, for
+/// `agentbox-ctl conversation` to put there.
+pub const INCOMING_CONVERSATION: &str = ".local/state/agentbox/incoming-conversation";
+/// Below the box user's home: a plan the host brought.
+pub const PLAN: &str = ".claude/plans/agentbox.md";
 
 /// `agentbox-ctl session start` ends with this when there is a session of that name.
 pub const SESSION_EXISTS: i32 = 17;

@@ -5,6 +5,7 @@
 
 use crate::Millis;
 use crate::control::Target;
+use crate::conversations::Begin;
 use crate::integrations::SecretText;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -179,6 +180,8 @@ pub enum SessionKind {
         env: BTreeMap<String, SecretText>,
         /// The person's own settings of the agent are brought to the box first.
         sync: bool,
+        #[serde(default)]
+        begin: Begin,
     },
     Shell {
         /// `shell`, or what follows `shell-`; none takes the lowest free number.

@@ -202,6 +202,8 @@ pub struct Boxes {
     pub docker: InnerDocker,
     /// Files with settings that git ignores come along into new boxes.
     pub with_env: bool,
+    /// A box that was down takes over what is new on the host when an agent is started in it.
+    pub resync_on_start: bool,
     /// How much of the computer a new box may use: `4g`, `1.5`, a number of processes, `20g`.
     #[serde(deserialize_with = "size")]
     pub memory: Option<u64>,
@@ -243,6 +245,7 @@ impl Default for Boxes {
             vnc: true,
             docker: InnerDocker::default(),
             with_env: false,
+            resync_on_start: true,
             memory: None,
             cpus: None,
             pids_limit: None,

@@ -40,8 +40,13 @@ struct Trees {
 
 /// Takes the work along and pins what the box `id` will read.
 pub async fn carry(found: &Found, id: &BoxId) -> Result<Carry, Error> {
+    carry_below(found, id, &format!("refs/agentbox/{id}/{}", found.pin)).await
+}
+
+/// The same with pins of another name.
+pub(super) async fn carry_below(found: &Found, id: &BoxId, prefix: &str) -> Result<Carry, Error> {
     let repo = &found.repo;
-    let pins = Pins { repo, prefix: format!("refs/agentbox/{id}/{}", found.pin), id };
+    let pins = Pins { repo, prefix: prefix.to_owned(), id };
     if repo.clean {
         pins.write(None, &[]).await?;
         return Ok(Carry::default());
@@ -108,8 +113,11 @@ pub async fn unpin(common_dir: &Path, id: &BoxId) -> Result<(), Error> {
     if !common_dir.is_dir() {
         return Ok(());
     }
-    let prefix = format!("refs/agentbox/{id}/");
-    let args = ["for-each-ref", "--format=delete %(refname)", &prefix];
+    unpin_below(common_dir, &format!("refs/agentbox/{id}/")).await
+}
+
+pub(super) async fn unpin_below(common_dir: &Path, prefix: &str) -> Result<(), Error> {
+    let args = ["for-each-ref", "--format=delete %(refname)", prefix];
     let deletions = Git::new("list pins", common_dir)?.args(args).run().await?;
     if deletions.is_empty() {
         return Ok(());
@@ -119,7 +127,7 @@ pub async fn unpin(common_dir: &Path, id: &BoxId) -> Result<(), Error> {
 }
 
 /// The tree of a commit; without one, the empty tree.
-async fn tree_of(repo: &RepoSnapshot, commit: Option<&str>) -> Result<String, Error> {
+pub(super) async fn tree_of(repo: &RepoSnapshot, commit: Option<&str>) -> Result<String, Error> {
     let git = Git::new("read the base tree", &repo.toplevel)?;
     match commit {
         Some(oid) => git.args(["rev-parse", "--verify", &format!("{oid}^{{tree}}")]).line().await,

@@ -12,6 +12,7 @@ mod glance;
 mod ignored;
 mod remotes;
 mod replay;
+mod resync;
 mod start;
 mod stores;
 mod submodules;
@@ -25,6 +26,7 @@ pub use fate::{Unpushed, delete_branch, goes_beyond, pinned, unpushed};
 pub use glance::{Branches, branches, uncommitted};
 pub use ignored::ignored_by;
 pub(crate) use replay::in_the_way;
+pub(crate) use resync::{News, news, resolve};
 pub use start::{Start, start};
 pub use stores::ObjectStore;
 pub use submodules::modules;
@@ -58,6 +60,8 @@ pub struct RepoSnapshot {
     pub shallow: Vec<String>,
     /// None in a repository without commits.
     pub head: Option<String>,
+    /// The branch that is checked out, in full; none when there is only a commit.
+    pub on: Option<String>,
     /// The commit a box starts from: `head`, unless somebody chose another.
     pub base: Option<String>,
     /// What is on the host's disk is not taken along.
@@ -91,8 +95,9 @@ async fn describe(
     others: &[ObjectStore],
 ) -> Result<RepoSnapshot, Error> {
     let Place { toplevel, git_dir, common_dir, object_format } = place;
-    let (head, remotes, refs, config) = tokio::try_join!(
+    let (head, on, remotes, refs, config) = tokio::try_join!(
         head(&toplevel),
+        on(&toplevel),
         remotes::read(&common_dir),
         refs(&toplevel),
         settings(&toplevel)
@@ -109,6 +114,7 @@ async fn describe(
         object_format,
         base: head.clone(),
         head,
+        on,
         clean: false,
         remotes,
         config,
@@ -124,6 +130,7 @@ impl RepoSnapshot {
             remotes: self.remotes.clone(),
             default_branch: self.default_branch.clone(),
             object_format: self.object_format.clone(),
+            on: self.on.clone(),
         }
     }
 
@@ -203,6 +210,13 @@ async fn head(dir: &Path) -> Result<Option<String>, Error> {
     let answer = Git::new("read HEAD", dir)?.args(args).ask().await?;
     let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
     Ok((answer.code == 0 && is_oid(&text)).then_some(text))
+}
+
+async fn on(dir: &Path) -> Result<Option<String>, Error> {
+    let answer =
+        Git::new("read HEAD", dir)?.args(["symbolic-ref", "--quiet", "HEAD"]).ask().await?;
+    let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+    Ok((answer.code == 0 && text.starts_with("refs/heads/")).then_some(text))
 }
 
 struct Ref {

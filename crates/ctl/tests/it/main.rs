@@ -8,6 +8,7 @@ mod clone_in;
 mod commands;
 mod files;
 mod relay;
+mod resync;
 mod seed;
 mod services;
 mod shim;
