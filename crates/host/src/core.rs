@@ -111,6 +111,8 @@ pub struct Known {
     pub busy: Option<&'static str>,
     /// What its agents said last, and when.
     pub agents: BTreeMap<Agent, (AgentState, Millis)>,
+    /// It was down, and has not taken over since what is new here.
+    pub was_down: bool,
 }
 
 impl Known {
@@ -132,6 +134,7 @@ impl Known {
             vnc_password: None,
             busy: None,
             agents: BTreeMap::new(),
+            was_down: false,
         }
     }
 }
@@ -306,6 +309,7 @@ impl Core {
                 known.close(new);
                 if matches!(new, BoxState::Stopped | BoxState::Missing) {
                     known.agents.clear();
+                    known.was_down = true;
                 }
                 // Whoever starts it, or finds it running, lets it go.
                 known.ready &= matches!(new, BoxState::Running | BoxState::Paused);

@@ -17,6 +17,7 @@ mod checkpoints;
 pub mod client;
 mod code;
 mod control;
+mod conversations;
 mod core;
 mod create;
 mod credentials;
@@ -42,6 +43,7 @@ pub mod quiet;
 mod remotes;
 mod resolve;
 mod rest;
+mod resync;
 #[cfg(test)]
 mod samples;
 mod sessions;

@@ -3,9 +3,11 @@
 use crate::api::Api;
 use crate::core::Core;
 use crate::engine::control_error;
+use boxes::Record;
 use protocol::BoxId;
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{ControlError, ErrorCode, Target};
+use protocol::conversations::Begin;
 use protocol::ctl::{NewSession, SessionLine};
 use protocol::events::BoxEvent;
 use protocol::integrations::SecretText;
@@ -49,16 +51,25 @@ impl Api {
             NewSession { name, argv, env: BTreeMap::new(), agent: None, cols, rows }
         };
         let plan = match start.what {
-            SessionKind::Agent { agent, name, args, env, sync } => {
+            SessionKind::Agent { agent, name, args, env, sync, begin } => {
                 let settings = self.core.settings_for(&record.project_root)?.agent(agent).clone();
+                let name = name.or(settings.session_name.clone());
+                let name = name.unwrap_or_else(|| agent.as_str().to_owned());
+                if begin != Begin::Nothing {
+                    // Nothing is brought under a conversation that goes on.
+                    let lines = boxes.sessions(&record).await.map_err(control_error)?;
+                    if lines.iter().any(|line| line.name == name) {
+                        return Err(taken(&record, &name));
+                    }
+                }
                 if sync && settings.sync {
                     self.core.sync_agent(&boxes, &record, agent).await?;
                 }
                 let env = allowed(agent, env, &settings);
                 self.note_login(&id, agent, &env).await?;
-                let name = name.or(settings.session_name.clone());
-                let name = name.unwrap_or_else(|| agent.as_str().to_owned());
-                let argv = command_line(agent, &settings, args);
+                let opening = self.core.opening(&boxes, &record, agent, &name, begin);
+                let (first, last) = Box::pin(opening).await?;
+                let argv = command_line(agent, &settings, [first, args, last].concat());
                 NewSession { name, argv, env, agent: Some(agent), cols, rows }
             }
             SessionKind::Shell { label: Some(label) } => named(shell_session(&label)),
@@ -74,9 +85,7 @@ impl Api {
         }
         let started = boxes.start_session(&record, &plan).await.map_err(control_error)?;
         if !started {
-            let text = format!("{} has a session {} already", record.name, plan.name);
-            return Err(ControlError::new(ErrorCode::Exists, text)
-                .hint(format!("agentbox attach {} shows it.", record.name)));
+            return Err(taken(&record, &plan.name));
         }
         let created = crate::store::now() / 1000;
         let line = SessionLine { name: plan.name, created, attached: 0, agent: plan.agent };
@@ -138,6 +147,12 @@ impl Api {
         let data = serde_json::json!({ "agent": agent });
         self.core.change(record, "box-changed", summary, data).await
     }
+}
+
+fn taken(record: &Record, name: &str) -> ControlError {
+    let text = format!("{} has a session {name} already", record.name);
+    let hint = format!("agentbox attach {} shows it.", record.name);
+    ControlError::new(ErrorCode::Exists, text).hint(hint)
 }
 
 /// Only what the agent knows, and no login where the person has switched that off.

@@ -61,7 +61,7 @@ pub fn items(home: &Path, workspace: &Path) -> Vec<Item> {
 }
 
 /// How Claude names a project's folder.
-fn encoded(workspace: &Path) -> String {
+pub(crate) fn encoded(workspace: &Path) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     workspace.to_string_lossy().chars().map(plain).collect()
 }

@@ -10,6 +10,8 @@ mod filter;
 mod opencode;
 mod tree;
 
+pub(crate) use claude::encoded;
+
 use crate::core::Core;
 use crate::engine::control_error;
 use boxes::{Boxes, Record};
