@@ -3,7 +3,7 @@
 
 use crate::commands::{
     agent, approvals, approve, attach, audit, checkpoints, code, complete_boxes, completions, cp,
-    create, dashboard, demo, deny, destroy, doctor, download, events, git, grants, inspect,
+    create, dashboard, demo, deny, destroy, doctor, download, events, fork, git, grants, inspect,
     integrations, list, logs, mute, pause, prepare, prune, quiet, quit, recover, screen, secrets,
     serve, shell, ssh_config, start, status, stop, top, unpause, url, wait,
 };
@@ -49,6 +49,7 @@ pub enum Command {
     Claude(agent::ClaudeArgs),
     Codex(agent::CodexArgs),
     Opencode(agent::OpencodeArgs),
+    Fork(fork::Args),
     Attach(attach::Args),
     List(list::Args),
     Dashboard(dashboard::Args),
@@ -101,6 +102,7 @@ impl Command {
             Command::Claude(args) => args.run(ctx, Agent::Claude),
             Command::Codex(args) => args.run(ctx, Agent::Codex),
             Command::Opencode(args) => args.run(ctx, Agent::Opencode),
+            Command::Fork(args) => fork::run(ctx, args),
             Command::Attach(args) => attach::run(ctx, args),
             Command::List(args) => list::run(ctx, args),
             Command::Dashboard(args) => dashboard::run(ctx, args),

@@ -13,6 +13,7 @@ mod ask;
 mod attach;
 mod commands;
 mod context;
+mod conversations;
 mod copying;
 mod error;
 mod exec;
@@ -24,6 +25,7 @@ mod progress;
 mod question;
 #[cfg(test)]
 mod reference;
+mod resync;
 #[cfg(test)]
 mod samples;
 mod several;

@@ -7,19 +7,22 @@
 use crate::attach;
 use crate::commands::create;
 use crate::context::{Context, target};
+use crate::conversations::BeginArgs;
 use crate::error::{CommandError, Exit, Outcome};
 use crate::exec;
 use crate::json;
+use crate::resync;
 use crate::terminal;
 use host::client::Client;
 use protocol::boxes::BoxView;
 use protocol::control::{ErrorCode, Request};
+use protocol::conversations::Begin;
 use protocol::integrations::SecretText;
 use protocol::sessions::{Agent, SessionKind, SessionView, StartSession};
 use std::collections::BTreeMap;
 
 /// Flags of everything that starts an agent.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct How {
     /// The session's name [default: the agent's]
     #[arg(long, value_name = "NAME")]
@@ -33,9 +36,19 @@ pub struct How {
     #[arg(long)]
     no_sync_config: bool,
 
+    #[command(flatten)]
+    begin: BeginArgs,
+
     /// Arguments for the agent
     #[arg(last = true, value_name = "ARG")]
     args: Vec<String>,
+}
+
+impl How {
+    /// As usual, shown or not.
+    pub fn usual(detached: bool) -> Self {
+        Self { detached, ..Self::default() }
+    }
 }
 
 /// Start the agent in a box that is there
@@ -47,6 +60,10 @@ pub struct StartArgs {
 
     #[command(flatten)]
     how: How,
+
+    /// Leave the box without what is new here since it was down
+    #[arg(long)]
+    no_resync: bool,
 
     /// Print the session as JSON; does not attach
     #[arg(long)]
@@ -154,10 +171,27 @@ fn in_new_box(
     how: How,
     as_json: bool,
 ) -> Outcome {
+    let begin = if how.begin.is_nothing() {
+        Begin::Nothing
+    } else {
+        how.begin.find(&ctx.client()?, agent, &options.folder()?)?
+    };
+    begin_in_new_box(ctx, agent, options, begin, how, as_json)
+}
+
+/// The same, with what it begins with found already.
+pub fn begin_in_new_box(
+    ctx: &Context,
+    agent: Agent,
+    options: create::Options,
+    begin: Begin,
+    how: How,
+    as_json: bool,
+) -> Outcome {
     let view = create::make(ctx, options)?.view;
     let client = ctx.client()?;
     let which = Some(view.id.to_string());
-    let session = start(&client, agent, which.clone(), &how)?;
+    let session = start(&client, agent, which.clone(), &how, begin)?;
     if as_json {
         json::print(&ctx.ui, "box", &view)?;
         return Ok(Exit::OK);
@@ -189,11 +223,20 @@ fn finish(
 fn act(ctx: &Context, agent: Agent, action: Action) -> Outcome {
     let client = ctx.client()?;
     match action {
-        Action::Start(args) => {
+        Action::Start(mut args) => {
             let view = which_box(&client, args.which)?;
             let which = Some(view.id.to_string());
-            let session = match start(&client, agent, which.clone(), &args.how) {
-                Err(Failed::Exists(name)) if args.how.args.is_empty() => {
+            let begin = args.how.begin.find(&client, agent, &folder_of(&view))?;
+            let fresh = args.how.args.is_empty() && begin == Begin::Nothing;
+            if !args.no_resync
+                && let Some(news) = resync::before_an_agent(ctx, &client, &view)
+                && args.how.args.is_empty()
+                && !matches!(begin, Begin::Plan { .. })
+            {
+                args.how.args.push(news);
+            }
+            let session = match start(&client, agent, which.clone(), &args.how, begin) {
+                Err(Failed::Exists(name)) if fresh => {
                     ctx.ui.say(&format!("{} runs already in {}", agent.title(), view.name));
                     running(&client, which, &name)?
                 }
@@ -208,13 +251,14 @@ fn act(ctx: &Context, agent: Agent, action: Action) -> Outcome {
         Action::Attach(args) => {
             let view = which_box(&client, args.which)?;
             let which = Some(view.id.to_string());
+            let news = resync::before_an_agent(ctx, &client, &view);
             let how = How {
                 session_name: args.session_name,
-                detached: false,
                 no_sync_config: true,
-                args: Vec::new(),
+                args: news.into_iter().collect(),
+                ..How::default()
             };
-            let name = match start(&client, agent, which, &how) {
+            let name = match start(&client, agent, which, &how, Begin::Last) {
                 Ok(session) => session.name,
                 Err(Failed::Exists(name)) => name,
                 Err(other) => return Err(other.into()),
@@ -238,6 +282,14 @@ fn act(ctx: &Context, agent: Agent, action: Action) -> Outcome {
             Ok(Exit::OK)
         }
     }
+}
+
+/// The folder whose conversations are meant: this one when it is of the box's project, else the box's.
+fn folder_of(view: &BoxView) -> String {
+    let here = std::env::current_dir().and_then(|dir| dir.canonicalize()).ok();
+    let here = here.filter(|dir| dir.starts_with(&view.workspace));
+    let here = here.and_then(|dir| dir.into_os_string().into_string().ok());
+    here.unwrap_or_else(|| view.workspace.clone())
 }
 
 fn which_box(client: &Client, which: Option<String>) -> Result<BoxView, CommandError> {
@@ -288,6 +340,7 @@ fn start(
     agent: Agent,
     which: Option<String>,
     how: &How,
+    begin: Begin,
 ) -> Result<SessionView, Failed> {
     let (cols, rows) = terminal::size();
     let what = SessionKind::Agent {
@@ -296,6 +349,7 @@ fn start(
         args: how.args.clone(),
         env: variables(agent),
         sync: !how.no_sync_config,
+        begin,
     };
     let request = StartSession { target: target(which.clone()), what, cols, rows };
     client.call(&Request::StartSession(request)).map_err(|e| {
@@ -312,7 +366,7 @@ fn start(
 }
 
 /// What of the person's environment is for the agent.
-fn variables(agent: Agent) -> BTreeMap<String, SecretText> {
+pub fn variables(agent: Agent) -> BTreeMap<String, SecretText> {
     let value = |name: &&str| {
         let value = std::env::var(name).ok().filter(|v| !v.is_empty())?;
         Some(((*name).to_owned(), SecretText(value)))

@@ -40,7 +40,7 @@ pub struct Args {
 }
 
 /// What a box is made from, wherever one is made.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub struct Options {
     /// The project's folder [default: this one]
     path: Option<PathBuf>,
@@ -91,6 +91,18 @@ pub struct Options {
     /// Keep what was made when making the box fails
     #[arg(long)]
     keep_on_failure: bool,
+}
+
+impl Options {
+    /// A box of that name for a folder, all else as usual.
+    pub fn named(path: Option<PathBuf>, name: String) -> Self {
+        Self { path, name: Some(name), ..Self::default() }
+    }
+
+    /// The folder it is made for, absolute.
+    pub fn folder(&self) -> Result<String, CommandError> {
+        workspace(self.path.as_deref())
+    }
 }
 
 /// How much of the computer a box may use.

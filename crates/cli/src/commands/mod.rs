@@ -18,6 +18,7 @@ pub mod destroy;
 pub mod doctor;
 pub mod download;
 pub mod events;
+pub mod fork;
 pub mod git;
 pub mod grants;
 pub mod inspect;
