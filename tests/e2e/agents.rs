@@ -6,12 +6,12 @@ use crate::world::{SOON, World};
 use agentbox_e2e::wait::eventually_or;
 use std::time::Duration;
 
-const ANTHROPIC: &str = include_str!("../standins/anthropic.js");
-const OPENAI: &str = include_str!("../standins/openai.js");
+pub const ANTHROPIC: &str = include_str!("../standins/anthropic.js");
+pub const OPENAI: &str = include_str!("../standins/openai.js");
 /// An agent's first start, on a busy machine.
-const AT_LAST: Duration = Duration::from_secs(120);
+pub const AT_LAST: Duration = Duration::from_secs(120);
 
-fn serve(world: &World, name: &str, script: &str) {
+pub fn serve(world: &World, name: &str, script: &str) {
     let mut command =
         world.agentbox_command(&["shell", name, "--", "sh", "-c", "cat > /tmp/api.js"]);
     command.stdin(std::process::Stdio::piped());

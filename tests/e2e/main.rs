@@ -11,6 +11,7 @@ mod channels;
 mod checkpoints;
 mod commands;
 mod control;
+mod conversations;
 mod copy;
 mod crash;
 mod create;

@@ -9,7 +9,7 @@ use agentbox_e2e::wait::{eventually, eventually_or};
 use serde_json::Value;
 
 /// A program in the box that bears an agent's name, says what it was given and waits.
-fn stand_in(world: &World, name: &str, agent: &str) {
+pub fn stand_in(world: &World, name: &str, agent: &str) {
     let script = format!(
         "sudo tee /usr/local/bin/{agent} >/dev/null <<'X'\n#!/bin/sh\n\
          printf '%s|' \"$0\" \"$@\"; env | grep _KEY; echo up; while read -r l; do\n\
@@ -24,14 +24,14 @@ fn pane(world: &World, name: &str, session: &str) -> String {
 }
 
 #[track_caller]
-fn pane_shows(world: &World, name: &str, session: &str, text: &str) {
+pub fn pane_shows(world: &World, name: &str, session: &str, text: &str) {
     eventually_or(SOON, &format!("{session} showing {text}"), || {
         let shown = pane(world, name, session);
         if shown.contains(text) { Ok(()) } else { Err(shown) }
     });
 }
 
-fn terminal(world: &World, args: &[&str]) -> Terminal {
+pub fn terminal(world: &World, args: &[&str]) -> Terminal {
     Terminal::start(world.agentbox_command(args))
 }
 
