@@ -5,6 +5,7 @@ use crate::page::Page;
 use crate::subscription::Subscription;
 use host::client::{Client, ClientError};
 use protocol::control::{ControlError, ErrorCode, Request};
+use protocol::conversations::Begin;
 use protocol::integrations::SecretText;
 use protocol::question::Surface;
 use protocol::sessions::{Agent, SessionKind, StartSession};
@@ -54,7 +55,8 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
             rows,
         }) => {
             let (env, args) = (own_variables(agent), Vec::new());
-            let what = SessionKind::Agent { agent, name: None, args, env, sync: true };
+            let begin = Begin::Nothing;
+            let what = SessionKind::Agent { agent, name: None, args, env, sync: true, begin };
             Ok(Request::StartSession(StartSession { target, what, cols, rows }))
         }
         Request::Answer { id, digest, verdict, surface: _ } => {

@@ -181,6 +181,7 @@ pub enum SessionKind {
         /// The person's own settings of the agent are brought to the box first.
         sync: bool,
         #[serde(default)]
+        #[cfg_attr(feature = "bindings", ts(as = "Option<Begin>", optional))]
         begin: Begin,
     },
     Shell {

@@ -15,7 +15,7 @@ env: { [key in string]: SecretText },
 /**
  * The person's own settings of the agent are brought to the box first.
  */
-sync: boolean, begin: Begin, } | { "kind": "shell", 
+sync: boolean, begin?: Begin, } | { "kind": "shell", 
 /**
  * `shell`, or what follows `shell-`; none takes the lowest free number.
  */
