@@ -9,6 +9,7 @@ use connectors::git::RemoteName;
 use protocol::boxes::{BoxState, Created};
 use protocol::control::{ControlError, CreateBox, ErrorCode};
 use protocol::ctl::Daemons;
+use protocol::web::share_an_address;
 use protocol::{BoxId, BoxName};
 use relay::{Entry, Registration, RemoteUrls, Token, Worktree};
 use settings::Settings;
@@ -394,6 +395,14 @@ impl Reserved {
             let text = format!("there is already a box named {name}");
             return Err(ControlError::new(ErrorCode::Usage, text)
                 .hint("choose another name with --name, or agentbox destroy the old one."));
+        }
+        // Pages of one would be shown at an address where a browser keeps things of the other.
+        let others = state.boxes.values().map(|k| &k.record.name).chain(state.reserved.keys());
+        if let Some(other) = others.into_iter().find(|other| share_an_address(name, other)) {
+            let text = format!("{name} and the box {other} would share an address in the browser");
+            return Err(
+                ControlError::new(ErrorCode::Usage, text).hint("choose another name with --name.")
+            );
         }
         state.reserved.insert(name.clone(), id.clone());
         drop(state);

@@ -61,6 +61,14 @@ fn meanings(label: &str) -> Vec<What> {
     [what(label, WEB), screen(), numbered()].into_iter().flatten().collect()
 }
 
+/// Whether one of the two names is an address of the other box: `3000-fix` and `fix`.
+pub fn share_an_address(one: &BoxName, other: &BoxName) -> bool {
+    let leads = |from: &BoxName, to: &BoxName| {
+        from != to && meanings(from.as_str()).iter().any(|what| what.name == *to)
+    };
+    leads(one, other) || leads(other, one)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +100,17 @@ mod tests {
             ["a.b.localhost", ".localhost", "-.localhost", "a_b.localhost", "7.localhost"]
         {
             assert_eq!(read(nothing), [], "{nothing}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_another_boxs_address_is_known() {
+        let share = |a: &str, b: &str| share_an_address(&a.parse().unwrap(), &b.parse().unwrap());
+        for (a, b) in [("fix", "vnc-fix"), ("fix", "3000-fix"), ("8080-a", "3000-8080-a")] {
+            assert!(share(a, b) && share(b, a), "{a} {b}");
+        }
+        for (a, b) in [("fix", "fix"), ("fix", "123-other"), ("fix", "99999-fix"), ("a", "b")] {
+            assert!(!share(a, b) && !share(b, a), "{a} {b}");
         }
     }
 
