@@ -77,6 +77,16 @@ impl Core {
         }
     }
 
+    /// Lets a paused box go on, and starts none that was stopped meanwhile. A page asks for many
+    /// things at once; the box is woken by the first.
+    pub(crate) async fn thaw(self: &Arc<Self>, id: &BoxId) -> Reply<()> {
+        let _turn = self.turn(id).await?;
+        match self.box_state(id) {
+            BoxState::Paused => self.wake_box(id).await,
+            _ => Ok(()),
+        }
+    }
+
     async fn wake_box(self: &Arc<Self>, id: &BoxId) -> Reply<()> {
         // Held still for a capture: it goes on by itself, and whoever comes waits for that.
         if self.is_busy(id) {

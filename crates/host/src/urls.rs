@@ -37,8 +37,6 @@ pub struct Web {
     /// Addresses Portless has for boxes.
     pub portless: Mutex<HashMap<BoxId, portless::Urls>>,
     tickets: Mutex<HashMap<String, Ticket>>,
-    /// One box is woken at a time.
-    pub waking: tokio::sync::Mutex<()>,
 }
 
 struct Ticket {
@@ -131,6 +129,13 @@ fn loopback(at: Endpoints, to: LinkTo) -> Option<String> {
 }
 
 impl Core {
+    /// Where boxes have their addresses. Boxes are let go before the proxy listens; then it is where
+    /// it is about to.
+    pub fn web_port(&self) -> Option<u16> {
+        let now = self.web.port.load(Ordering::Acquire);
+        Some(if now == 0 { self.settings.proxy.port } else { now }).filter(|port| *port != 0)
+    }
+
     pub fn names(&self) -> Names {
         let kind = self.state().engine.as_ref().map(|boxes| boxes.engine().profile().kind);
         let orbstack = match self.settings.engine.kind {
@@ -155,8 +160,9 @@ impl Api {
         let gone = || ControlError::new(ErrorCode::Usage, "the box is gone");
         let record = self.core.record(&id).ok_or_else(gone)?;
         if to == LinkTo::Screen && !record.features.vnc {
-            return Err(failed(format!("VNC is disabled for {}", record.name))
-                .hint("a box has a screen when it is made without --no-vnc."));
+            return Err(failed(format!("VNC is disabled for {}", record.name)).hint(
+                "a box has one when it is made without --no-vnc, at the stage desktop or full.",
+            ));
         }
         self.core.bring_up(&id).await?;
         let at = self.core.endpoints(&id).unwrap_or_default();

@@ -116,9 +116,7 @@ impl Boxes for Ways {
     fn wake<'a>(&'a self, id: &'a BoxId) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let core = self.core().map_err(|e| e.to_string())?;
-            // A page asks for many things at once; the box is woken by the first.
-            let _one = core.web.waking.lock().await;
-            core.bring_up(id).await.map_err(|e| e.to_string())
+            core.thaw(id).await.map_err(|e| e.to_string())
         })
     }
 

@@ -2,8 +2,8 @@
 
 use hyper::Method;
 use hyper::header::{
-    CONNECTION, EXPECT, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, SET_COOKIE,
-    STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, COOKIE, EXPECT, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN,
+    SET_COOKIE, STRICT_TRANSPORT_SECURITY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use protocol::web::Host;
 use std::net::IpAddr;
@@ -131,6 +131,13 @@ pub fn towards_browser(fields: &mut HeaderMap) {
     for cookie in cookies {
         fields.append(SET_COOKIE, cookie);
     }
+}
+
+/// Names of screens have a parent in common, for which a page may set cookies that all of them get. A
+/// screen needs none, so none pass.
+pub fn without_cookies(fields: &mut HeaderMap) {
+    fields.remove(COOKIE);
+    fields.remove(SET_COOKIE);
 }
 
 fn drop_hops(fields: &mut HeaderMap) {

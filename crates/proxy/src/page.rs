@@ -14,11 +14,13 @@ pub struct Page {
     title: String,
     text: String,
     command: Option<String>,
+    /// The browser is to forget what it keeps under this name.
+    forget: bool,
 }
 
 impl Page {
     fn new(status: StatusCode, title: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { status, title: title.into(), text: text.into(), command: None }
+        Self { status, title: title.into(), text: text.into(), command: None, forget: false }
     }
 
     fn command(mut self, command: String) -> Self {
@@ -41,10 +43,12 @@ impl Page {
         Self::new(StatusCode::MISDIRECTED_REQUEST, "No box of that name", text)
     }
 
+    /// What a box that is gone has left in the browser, such as a service worker, would speak for the
+    /// next one of its name.
     pub fn unknown() -> Self {
         let page =
             Self::new(StatusCode::NOT_FOUND, "No box of that name", "It may have been destroyed.");
-        page.command("agentbox list -g".into())
+        Self { forget: true, ..page.command("agentbox list -g".into()) }
     }
 
     pub fn cross_site() -> Self {
@@ -129,6 +133,9 @@ impl Page {
         let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
         fields.insert("content-security-policy", HeaderValue::from_static(policy));
         fields.insert("x-content-type-options", HeaderValue::from_static("nosniff"));
+        if self.forget {
+            fields.insert("clear-site-data", HeaderValue::from_static("\"*\""));
+        }
         response
     }
 

@@ -7,7 +7,7 @@ use crate::wire::{self, ToBoxes};
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::header::{CACHE_CONTROL, HeaderValue, LOCATION};
+use hyper::header::{CACHE_CONTROL, HeaderMap, HeaderValue, LOCATION};
 use hyper::http::request::Parts;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
@@ -50,6 +50,14 @@ struct Way {
     name: BoxName,
     port: u16,
     state: BoxState,
+}
+
+impl Way {
+    fn keep_from_other_screens(&self, fields: &mut HeaderMap) {
+        if self.port == SCREEN {
+            fields::without_cookies(fields);
+        }
+    }
 }
 
 impl Passing {
@@ -97,6 +105,7 @@ impl Passing {
         let upgrade = fields::wants_socket(&parts.method, &parts.headers);
         let browser = upgrade.then(|| parts.extensions.remove::<OnUpgrade>()).flatten();
         fields::towards_box(&mut parts.headers, &host, from.ip());
+        way.keep_from_other_screens(&mut parts.headers);
         if browser.is_some() {
             fields::as_socket(&mut parts.headers);
         }
@@ -109,10 +118,14 @@ impl Passing {
         let answer = answer.map_err(|e| unanswered(&way, &e))?;
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
             let garbled = || Page::garbled(&way.name, way.port);
-            return self.join(answer, browser.ok_or_else(garbled)?, place).ok_or_else(garbled);
+            let browser = browser.ok_or_else(garbled)?;
+            let mut joined = self.join(answer, browser, place).ok_or_else(garbled)?;
+            way.keep_from_other_screens(joined.headers_mut());
+            return Ok(joined);
         }
         let (mut head, body) = answer.into_parts();
         fields::towards_browser(&mut head.headers);
+        way.keep_from_other_screens(&mut head.headers);
         head.version = Version::HTTP_11;
         Ok(Response::from_parts(head, Answer::of_box(body, place)))
     }

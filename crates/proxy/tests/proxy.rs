@@ -240,6 +240,45 @@ async fn a_page_of_one_box_cannot_reach_another_through_the_browser() {
 }
 
 #[tokio::test]
+async fn screens_share_no_cookies_and_web_apps_keep_their_own() {
+    let desk = Desk::new().await;
+    for port in [80, 6080] {
+        desk.program("fix", port, |mut s: TcpStream| async move {
+            let asked = head(&mut s).await.unwrap_or_default();
+            let cookie = asked.to_lowercase().contains("cookie: a=1");
+            let answer =
+                "HTTP/1.1 200 OK\r\nSet-Cookie: b=2; Domain=vnc.localhost\r\nContent-Length: 4";
+            let body = if cookie { "some" } else { "none" };
+            let _ = s.write_all(format!("{answer}\r\n\r\n{body}").as_bytes()).await;
+        })
+        .await;
+    }
+    let web = desk.get("fix.localhost:1355", "Cookie: a=1\r\n").await;
+    assert!(web.ends_with("some") && web.to_lowercase().contains("set-cookie: b=2\r\n"), "{web}");
+    for name in ["fix.vnc.localhost:1355", "vnc-fix.localhost", "6080-fix.localhost"] {
+        let screen = desk.get(name, "Cookie: a=1\r\n").await;
+        assert!(screen.ends_with("none"), "{screen}");
+        assert!(!screen.to_lowercase().contains("set-cookie"), "{screen}");
+    }
+}
+
+#[tokio::test]
+async fn a_browser_forgets_what_a_box_that_is_gone_left_there() {
+    let desk = Desk::new().await;
+    desk.add("fix", BoxState::Stopped);
+    let forgets = async |name: &str, more: &str| {
+        let answer = desk.get(name, more).await.to_lowercase();
+        answer.contains("\r\nclear-site-data: \"*\"\r\n")
+    };
+    assert!(forgets("gone.localhost:1355", "").await);
+    assert!(forgets("gone.vnc.localhost:1355", "").await);
+    // Nothing of a box that is there, and nothing at the wish of another page.
+    assert!(!forgets("fix.localhost:1355", "").await);
+    assert!(!forgets("gone.localhost:1355", "Origin: https://example.com\r\n").await);
+    assert!(!forgets("localhost:1355", "").await);
+}
+
+#[tokio::test]
 async fn frozen_boxes_are_woken_and_stopped_ones_say_so() {
     let desk = Desk::new().await;
     desk.program("fix", 80, echo).await;
