@@ -24,6 +24,7 @@ const WEBSOCKIFY: &str = "/usr/bin/websockify";
 const NOVNC: &str = "/usr/share/novnc";
 const AUTOCUTSEL: &str = "/usr/bin/autocutsel";
 const SSHD: &str = "/usr/sbin/sshd";
+const HOSTS: &str = "/etc/hosts";
 const DISPLAY: &str = ":1";
 const DISPLAYS: &str = "/tmp/.X11-unix";
 const DISPLAY_SOCKET: &str = "/tmp/.X11-unix/X1";
@@ -49,6 +50,9 @@ const SSH_ENV: [&str; 11] = [
 /// Brings what the daemons need: called by `go`, before PID 1 hears of it. Doing it again changes
 /// the screen's password for whoever connects from then on.
 pub fn bring(wanted: &Daemons) -> Result<()> {
+    if let Some(port) = wanted.front {
+        secret(paths::FRONT, port.to_string(), 0o644, None)?;
+    }
     if wanted.docker {
         secret(paths::DOCKER, "", 0o600, None)?;
     }
@@ -90,7 +94,32 @@ pub fn units(user: &Account) -> Vec<Unit> {
     if has(paths::SSH_HOST_KEY) && has(SSHD) {
         units.push(unit("sshd", prepared("sshd")));
     }
+    if has(paths::FRONT)
+        && let Ok(name) = std::env::var("AGENTBOX_BOX_NAME")
+    {
+        if let Err(e) = know_own_addresses(Path::new(HOSTS), &name) {
+            crate::init::log(&format!("some programs will not find {name}.localhost: {e}"));
+        }
+        let front = move || {
+            let mut command = Command::new(paths::CTL);
+            command.args(["front", &name]);
+            command
+        };
+        let (logged, stop) = (false, Duration::ZERO);
+        units.push(Unit { logged, stop, ..unit("front", as_user(user, front)) });
+    }
     units
+}
+
+/// Browsers and curl know by themselves that names below localhost are here; others look them up.
+fn know_own_addresses(hosts: &Path, name: &str) -> Result<()> {
+    let doing = || format!("write {}", hosts.display());
+    let line = format!("127.0.0.1\t{name}.localhost {name}.vnc.localhost\n");
+    if fs::read_to_string(hosts).doing(doing)?.contains(&line) {
+        return Ok(());
+    }
+    let mut file = OpenOptions::new().append(true).open(hosts).doing(doing)?;
+    file.write_all(line.as_bytes()).doing(doing)
 }
 
 fn has(path: &str) -> bool {
@@ -247,6 +276,19 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), content);
             let mode = fs::metadata(&path).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o400);
+        }
+    }
+
+    #[test]
+    fn a_boxs_own_addresses_are_written_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let hosts = dir.path().join("hosts");
+        fs::write(&hosts, "127.0.0.1\tlocalhost\n").unwrap();
+        for _ in 0..2 {
+            know_own_addresses(&hosts, "fix").unwrap();
+            let text = fs::read_to_string(&hosts).unwrap();
+            let lines: Vec<&str> = text.lines().collect();
+            assert_eq!(lines[1..], ["127.0.0.1\tfix.localhost fix.vnc.localhost"]);
         }
     }
 

@@ -38,14 +38,14 @@ pub fn run(args: &[OsString]) -> Result<i32> {
 }
 
 /// Programs listen on one of the two loopback addresses, or on both.
-fn connect(port: u16) -> io::Result<TcpStream> {
+pub fn connect(port: u16) -> io::Result<TcpStream> {
     let to =
         |address: IpAddr| TcpStream::connect_timeout(&SocketAddr::from((address, port)), CONNECT);
     to(Ipv4Addr::LOCALHOST.into()).or_else(|_| to(Ipv6Addr::LOCALHOST.into()))
 }
 
 /// Each piece as it comes: a frame of a WebSocket must not wait for the next one.
-fn carry(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+pub fn carry(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut chunk = vec![0; CHUNK];
     loop {
         let read = match from.read(&mut chunk) {

@@ -164,6 +164,15 @@ input and output.
 ",
     ),
     (
+        "front",
+        "\
+agentbox-ctl front <box>
+
+Run by PID 1: the box's own addresses, <box>.localhost and <port>-<box>.localhost, on the port the host
+has them on.
+",
+    ),
+    (
         "bridge",
         "\
 agentbox-ctl bridge

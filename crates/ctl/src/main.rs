@@ -24,6 +24,7 @@ mod dockerd;
 mod error;
 mod event;
 mod forward;
+mod front;
 mod git;
 mod git_config;
 mod go;
@@ -92,6 +93,7 @@ fn run(args: &[OsString]) -> Result<i32> {
         "daemon" => daemons::run(rest),
         "bridge" => bridge::run(),
         "forward" => forward::run(rest),
+        "front" => front::run(rest),
         "seed" => seed::run(),
         "bundle" => bundle::run(rest),
         "unbundle" => unbundle::run(),

@@ -28,6 +28,11 @@ pub fn token() -> PathBuf {
     place("AGENTBOX_TOKEN_FILE", paths::TOKEN)
 }
 
+/// Where the host says on which port it has addresses for boxes.
+pub fn front() -> PathBuf {
+    place("AGENTBOX_FRONT_FILE", paths::FRONT)
+}
+
 pub fn ready() -> PathBuf {
     place("AGENTBOX_READY_FILE", paths::READY)
 }

@@ -49,7 +49,7 @@ impl Core {
             ControlError::new(ErrorCode::Failed, text)
         })?;
         let vnc_password = has.vnc.then(password).transpose()?;
-        Ok(Daemons { docker: has.docker, vnc_password, ssh })
+        Ok(Daemons { docker: has.docker, vnc_password, ssh, front: self.web_port() })
     }
 
     pub(crate) fn go(&self, record: &Record, token: &str) -> Result<Go, ControlError> {

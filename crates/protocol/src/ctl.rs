@@ -30,6 +30,8 @@ pub mod paths {
     pub const SSH_AUTHORIZED: &str = "/run/agentbox/ssh/authorized_keys";
     /// The box has an engine of its own when it is there.
     pub const DOCKER: &str = "/run/agentbox/docker";
+    /// The port on which the host has addresses for boxes; the box has the same ones when it is there.
+    pub const FRONT: &str = "/run/agentbox/front";
     pub const WORKSPACE: &str = "/workspace";
     /// The data of the box's own container engine; a volume.
     pub const DOCKER_DATA: &str = "/var/lib/docker";
@@ -98,6 +100,8 @@ pub struct Daemons {
     pub vnc_password: Option<String>,
     /// None means no ssh server.
     pub ssh: Option<SshKeys>,
+    /// Where the host's proxy listens; the box's own addresses are served on the same port in it.
+    pub front: Option<u16>,
 }
 
 /// What an ssh server needs to know: itself, and whom to let in.
@@ -116,7 +120,7 @@ impl std::fmt::Debug for Daemons {
         let screen = self.vnc_password.is_some();
         let mut parts = f.debug_struct("Daemons");
         parts.field("docker", &self.docker).field("screen", &screen);
-        parts.field("ssh", &self.ssh.is_some()).finish()
+        parts.field("ssh", &self.ssh.is_some()).field("front", &self.front).finish()
     }
 }
 

@@ -1,9 +1,10 @@
-//! `forward` with real sockets.
+//! `forward` and `front` with real sockets.
 
-use crate::support::TestBox;
+use crate::support::{LIMIT, TestBox};
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
+use std::time::Instant;
 
 /// Ends with the test.
 struct Running(Child);
@@ -68,4 +69,52 @@ fn forward_says_when_nobody_listens() {
     let output = at.ctl(&["forward", &free.to_string()]).output().unwrap();
     assert_eq!((output.status.success(), output.stdout), (false, vec![]));
     assert_eq!(at.ctl(&["forward", "0"]).output().unwrap().status.code(), Some(64));
+}
+
+#[test]
+fn front_answers_for_the_box_it_is_in() {
+    let at = TestBox::new();
+    let inside = shouting("127.0.0.1");
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let file = at.path("front");
+    std::fs::write(&file, port.to_string()).unwrap();
+    let mut command = at.ctl(&["front", "fix"]);
+    let mut running = Running(command.env("AGENTBOX_FRONT_FILE", &file).spawn().unwrap());
+    let ask = |host: &str| {
+        let end = Instant::now() + LIMIT;
+        let mut stream = loop {
+            match TcpStream::connect(("127.0.0.1", port)) {
+                Ok(stream) => break stream,
+                Err(e) => assert!(Instant::now() < end, "{e}"),
+            }
+        };
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        write!(stream, "GET /a HTTP/1.1\r\nHost: {host}\r\n\r\nmore").unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let host = format!("{inside}-fix.localhost:{port}");
+    assert_eq!(ask(&host), format!("GET /A HTTP/1.1\r\nHOST: {}\r\n\r\nMORE", host.to_uppercase()));
+    for foreign in ["localhost", "evil.com", &format!("{inside}-other.localhost")] {
+        assert!(ask(foreign).starts_with("HTTP/1.1 421"), "{foreign}");
+    }
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    assert!(ask(&format!("{free}-fix.localhost")).starts_with("HTTP/1.1 502"));
+
+    // The same port told again changes nothing; another one ends it, and PID 1 starts it anew.
+    let tell = |port: u16| {
+        std::fs::write(at.path("front.new"), port.to_string()).unwrap();
+        std::fs::rename(at.path("front.new"), &file).unwrap();
+    };
+    tell(port);
+    assert!(ask("localhost").starts_with("HTTP/1.1 421"));
+    assert!(running.0.try_wait().unwrap().is_none());
+    tell(free);
+    let end = Instant::now() + LIMIT;
+    while running.0.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < end, "it goes on with the old port");
+        std::thread::yield_now();
+    }
 }
