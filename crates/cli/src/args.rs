@@ -4,8 +4,8 @@
 use crate::commands::{
     agent, approvals, approve, attach, audit, checkpoints, code, complete_boxes, completions, cp,
     create, dashboard, demo, deny, destroy, doctor, download, events, fork, git, grants, inspect,
-    integrations, list, logs, mute, pause, prepare, prune, quiet, quit, recover, screen, secrets,
-    serve, shell, ssh_config, start, status, stop, top, unpause, url, wait,
+    integrations, list, logs, mute, open, pause, prepare, prune, quiet, quit, recover, screen,
+    secrets, serve, shell, ssh_config, start, status, stop, top, unpause, url, wait,
 };
 use crate::context::Context;
 use crate::error::Outcome;
@@ -72,6 +72,7 @@ pub enum Command {
     Url(url::Args),
     Screen(screen::Args),
     Code(code::Args),
+    Open(open::Args),
     SshConfig(ssh_config::Args),
     Git(git::Args),
     Approvals(approvals::Args),
@@ -124,6 +125,7 @@ impl Command {
             Command::Url(args) => url::run(ctx, args),
             Command::Screen(args) => screen::run(ctx, args),
             Command::Code(args) => code::run(ctx, args),
+            Command::Open(args) => open::run(ctx, args),
             Command::SshConfig(args) => ssh_config::run(ctx, args),
             Command::Git(args) => git::run(ctx, args),
             Command::Approvals(args) => approvals::run(ctx, args),

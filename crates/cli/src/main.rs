@@ -21,6 +21,7 @@ mod follow;
 mod interrupt;
 mod json;
 mod launch;
+mod mounts;
 mod progress;
 mod question;
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+pub const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
 /// One that has not ended by then has become what it was to open.
 const PATIENCE: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(20);

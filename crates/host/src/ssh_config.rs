@@ -10,9 +10,9 @@
 use crate::api::Api;
 use crate::core::Core;
 use crate::{home, ssh_keys};
-use protocol::control::{ControlError, ErrorCode};
+use protocol::control::{ControlError, ErrorCode, Target};
 use protocol::ctl::BOX_USER;
-use protocol::links::SshConfig;
+use protocol::links::{SshConfig, SshHost};
 use protocol::{BoxId, BoxName};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -42,6 +42,21 @@ impl Api {
             ControlError::new(ErrorCode::Failed, text)
         })?;
         Ok(SshConfig { path: path.display().to_string(), text })
+    }
+
+    /// Brings a box up and says how ssh reaches it.
+    pub async fn ssh_host(&self, target: Target) -> Result<SshHost, ControlError> {
+        let id = self.find(&target)?;
+        self.core.bring_up(&id).await?;
+        let gone = || ControlError::new(ErrorCode::Usage, "the box is gone");
+        let name = self.core.record(&id).ok_or_else(gone)?.name;
+        if self.core.endpoints(&id).is_none_or(|at| at.ssh.is_none()) {
+            let text = format!("{name} has no ssh server");
+            return Err(ControlError::new(ErrorCode::Failed, text)
+                .hint("boxes of the stage full have one; box.stage in config.yaml chooses."));
+        }
+        let config = self.ssh_config()?.path;
+        Ok(SshHost { config, host: format!("agentbox-{name}"), name })
     }
 }
 

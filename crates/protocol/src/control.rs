@@ -5,7 +5,7 @@ use crate::conversations::{FindConversations, RelaunchAgents};
 use crate::events::BoxEvent;
 use crate::integrations::{Layer, SecretText};
 #[allow(unused_imports, reason = "named beside the requests they answer")]
-use crate::links::{EditorLink, Link, LinkTo, SshConfig};
+use crate::links::{EditorLink, Link, LinkTo, SshConfig, SshHost};
 use crate::looking::{BranchFate, Usage};
 use crate::question::{Outcome, Question, Surface, Verdict};
 use crate::sessions::{Agent, StartSession};
@@ -184,6 +184,9 @@ pub enum Request {
     /// Brings a box up and, when it was down and nobody works in it, what is new on the host to it.
     /// → `Resynced`
     Resync { target: Target },
+    // Editors and ssh.
+    /// Brings a box up and says how ssh reaches it. → [`SshHost`]
+    SshHost { target: Target },
 }
 
 /// Which box is meant.

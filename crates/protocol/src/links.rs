@@ -1,5 +1,6 @@
 //! Where a box is reached by people: its web app, its screen, its files in an editor.
 
+use crate::BoxName;
 use serde::{Deserialize, Serialize};
 
 /// What of a box is wanted.
@@ -48,4 +49,17 @@ pub struct SshConfig {
     /// The file, kept up to date by the host.
     pub path: String,
     pub text: String,
+}
+
+/// How `ssh` and its like reach a box.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct SshHost {
+    /// The configuration that knows it.
+    pub config: String,
+    /// The name it has there.
+    pub host: String,
+    /// The box.
+    pub name: BoxName,
 }

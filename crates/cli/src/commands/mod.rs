@@ -26,6 +26,7 @@ pub mod integrations;
 pub mod list;
 pub mod logs;
 pub mod mute;
+pub mod open;
 pub mod pause;
 pub mod prepare;
 pub mod prune;
