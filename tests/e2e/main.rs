@@ -5,6 +5,7 @@
 
 mod agents;
 mod answers;
+mod box_screen;
 mod boxes;
 mod carriers;
 mod channels;
@@ -31,11 +32,13 @@ mod image;
 mod inner_engine;
 mod keyring;
 mod lifecycle;
+mod origin;
 mod people;
 mod policy;
 mod remember;
 mod services;
 mod sessions;
+mod ssh;
 mod transfers;
 mod two_boxes;
 mod urls;

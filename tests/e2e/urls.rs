@@ -16,7 +16,7 @@ while (1) { my $c = $s->accept or next; next if fork; my ($host, $length) = ('',
 "#;
 
 /// A host whose proxy listens on a port of its own.
-fn world(more: &str) -> (World, u16) {
+pub fn world(more: &str) -> (World, u16) {
     let port = free_port();
     let mut world = World::bare();
     world.configure(&format!("proxy: {{port: {port}}}\n{more}"));
@@ -24,13 +24,13 @@ fn world(more: &str) -> (World, u16) {
     (world, port)
 }
 
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Starts the web server in a box.
 #[track_caller]
-fn serve(world: &World, name: &str, address: &str, port: u16, says: &str) {
+pub fn serve(world: &World, name: &str, address: &str, port: u16, says: &str) {
     world.box_ok(
         name,
         &format!(
@@ -40,7 +40,7 @@ fn serve(world: &World, name: &str, address: &str, port: u16, says: &str) {
 }
 
 /// One request; the whole answer.
-fn ask(port: u16, host: &str, more: &str) -> String {
+pub fn ask(port: u16, host: &str, more: &str) -> String {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return String::new() };
     stream.set_read_timeout(Some(SOON)).unwrap();
     // Whoever passes connections on may take one before anybody listens behind it.
@@ -54,7 +54,7 @@ fn ask(port: u16, host: &str, more: &str) -> String {
 }
 
 #[track_caller]
-fn expect(port: u16, host: &str, body: &str) -> String {
+pub fn expect(port: u16, host: &str, body: &str) -> String {
     eventually_or(SOON, &format!("“{body}” of {host}"), || {
         let answer = ask(port, host, "");
         if answer.ends_with(body) { Ok(answer) } else { Err(answer) }

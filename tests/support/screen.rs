@@ -21,6 +21,18 @@ pub fn shoot(session: &Session, name: &str) -> PathBuf {
     file
 }
 
+/// The colour of one dot of a picture, as `#rrggbb`.
+#[track_caller]
+pub fn colour(picture: &Path, x: u32, y: u32) -> String {
+    let format = format!("%[hex:u.p{{{x},{y}}}]");
+    let mut convert = std::process::Command::new("convert");
+    let output =
+        convert.arg(picture).args(["-format", &format, "info:"]).output().expect("convert");
+    let said = String::from_utf8_lossy(&output.stdout).to_lowercase();
+    assert!(output.status.success() && said.len() >= 6, "{output:?}");
+    format!("#{}", &said[..6])
+}
+
 pub(crate) fn try_shoot(session: &Session, file: &Path) -> Result<(), String> {
     let shot = session
         .command("scrot")

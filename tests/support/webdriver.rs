@@ -32,6 +32,16 @@ pub struct Browser {
 pub struct Element(String);
 
 impl Browser {
+    /// A plain browser with an empty page.
+    #[track_caller]
+    pub fn plain(session: &Session) -> Self {
+        let found = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+        let mut places = found.map(|dir| dir.path().join("webkit2gtk-4.1/MiniBrowser"));
+        let program =
+            places.find(|file| file.exists()).expect("MiniBrowser of libwebkit2gtk-4.1-0");
+        Self::open(session, &program, &["--automation"])
+    }
+
     /// Starts the program and attaches to its first window.
     #[track_caller]
     pub fn open(session: &Session, program: &Path, args: &[&str]) -> Self {
@@ -101,6 +111,16 @@ impl Browser {
     #[track_caller]
     pub fn execute(&self, script: &str, args: &[Value]) -> Value {
         self.post("/execute/sync", &json!({ "script": script, "args": args }))
+    }
+
+    /// Where an element is in the page: left, top, width, height.
+    #[track_caller]
+    pub fn place(&self, element: &Element) -> [f64; 4] {
+        let script =
+            "const r = arguments[0].getBoundingClientRect(); return [r.x, r.y, r.width, r.height]";
+        let said = self.execute(script, &[json!({ ELEMENT: element.0 })]);
+        let number = |at: usize| said[at].as_f64().unwrap_or_else(|| panic!("no place: {said}"));
+        [number(0), number(1), number(2), number(3)]
     }
 
     #[track_caller]
