@@ -112,6 +112,7 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::Link { .. }
         | Request::EditorLink { .. }
         | Request::SshConfig
+        | Request::EditorTasks { .. }
         | Request::SshHost { .. }
         | Request::Recover { .. }
         | Request::WaitFor { .. }

@@ -24,6 +24,7 @@ mod desktop;
 mod desktop_new_box;
 mod desktop_parts;
 mod doctor;
+mod editor;
 mod faults;
 mod git;
 mod github;

@@ -29,6 +29,7 @@ mod checkpoint;
 mod copy;
 pub mod create;
 mod docker;
+mod editor;
 pub mod engine;
 mod env_files;
 mod error;

@@ -173,6 +173,15 @@ has them on.
 ",
     ),
     (
+        "editor-tasks",
+        "\
+agentbox-ctl editor-tasks [--regenerate]
+
+Run by the host: writes .vscode/tasks.json with a terminal for the log of each service. A file somebody
+else wrote is kept, unless --regenerate is given.
+",
+    ),
+    (
         "bridge",
         "\
 agentbox-ctl bridge

@@ -21,6 +21,7 @@ mod cp;
 mod daemon_log;
 mod daemons;
 mod dockerd;
+mod editor_tasks;
 mod error;
 mod event;
 mod forward;
@@ -94,6 +95,7 @@ fn run(args: &[OsString]) -> Result<i32> {
         "bridge" => bridge::run(),
         "forward" => forward::run(rest),
         "front" => front::run(rest),
+        "editor-tasks" => editor_tasks::run(rest),
         "seed" => seed::run(),
         "bundle" => bundle::run(rest),
         "unbundle" => unbundle::run(),

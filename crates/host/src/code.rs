@@ -5,10 +5,11 @@
 //! in it the editor would ask whichever engine is current when the window is opened again.
 
 use crate::api::Api;
+use crate::engine::control_error;
 use boxes::Environment;
 use protocol::control::{ControlError, ErrorCode, Target};
 use protocol::ctl::paths;
-use protocol::links::EditorLink;
+use protocol::links::{EditorLink, TasksFile};
 use serde_json::json;
 
 impl Api {
@@ -24,6 +25,18 @@ impl Api {
         let context =
             (!named).then(|| boxes::engine::context_name(&Environment::current())).flatten();
         Ok(EditorLink { uri: uri(&container, context.as_deref()), container })
+    }
+
+    /// Has a box write its editor's list of terminals.
+    pub async fn editor_tasks(
+        &self,
+        target: Target,
+        regenerate: bool,
+    ) -> Result<TasksFile, ControlError> {
+        let id = self.find(&target)?;
+        self.core.bring_up(&id).await?;
+        let (boxes, record) = self.core.reach(&id).await?;
+        boxes.editor_tasks(&record, regenerate).await.map_err(control_error)
     }
 }
 

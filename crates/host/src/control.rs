@@ -222,6 +222,9 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::Conversations(query) => value(&api.conversations(query).await?),
             Request::RelaunchAgents(what) => value(&api.relaunch_agents(what).await?),
             Request::Resync { target } => value(&api.resync(target).await?),
+            Request::EditorTasks { target, regenerate } => {
+                value(&api.editor_tasks(target, regenerate).await?)
+            }
             Request::SshHost { target } => value(&api.ssh_host(target).await?),
             Request::HandOver
             | Request::Stop

@@ -5,7 +5,7 @@ use crate::conversations::{FindConversations, RelaunchAgents};
 use crate::events::BoxEvent;
 use crate::integrations::{Layer, SecretText};
 #[allow(unused_imports, reason = "named beside the requests they answer")]
-use crate::links::{EditorLink, Link, LinkTo, SshConfig, SshHost};
+use crate::links::{EditorLink, Link, LinkTo, SshConfig, SshHost, TasksFile};
 use crate::looking::{BranchFate, Usage};
 use crate::question::{Outcome, Question, Surface, Verdict};
 use crate::sessions::{Agent, StartSession};
@@ -185,6 +185,8 @@ pub enum Request {
     /// → `Resynced`
     Resync { target: Target },
     // Editors and ssh.
+    /// A terminal in the editor for each service of a box. → [`TasksFile`]
+    EditorTasks { target: Target, regenerate: bool },
     /// Brings a box up and says how ssh reaches it. → [`SshHost`]
     SshHost { target: Target },
 }

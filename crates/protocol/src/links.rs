@@ -51,6 +51,19 @@ pub struct SshConfig {
     pub text: String,
 }
 
+/// What became of the editor's list of terminals in a box.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub enum TasksFile {
+    /// It is there, one terminal for each service.
+    Written,
+    /// Somebody else's is there, and was left alone.
+    Kept,
+    /// The project has no services.
+    NoServices,
+}
+
 /// How `ssh` and its like reach a box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -2,11 +2,17 @@
 
 use crate::context::{Context, target};
 use crate::error::{CommandError, Exit, Outcome};
+use crate::interrupt::Interrupt;
+use crate::time::parse_duration;
 use crate::{ask, json, terminal};
 use clap::ValueEnum;
+use host::client::Client;
 use host::opener;
-use protocol::control::Request;
-use protocol::links::EditorLink;
+use protocol::boxes::BoxView;
+use protocol::control::{Request, Target};
+use protocol::links::{EditorLink, TasksFile};
+use protocol::looking::Waited;
+use protocol::text::visible;
 use std::path::PathBuf;
 
 const LENDS: &str = "\
@@ -20,13 +26,16 @@ second.";
 /// You are asked first: while it is attached, the editor lends the box your git logins and SSH agent.
 ///
 /// The editor attaches to the box and opens /workspace; its Dev Containers extension must be
-/// installed. A box that is stopped or paused is started first. Exit code 1 when no editor could be
-/// started; the address it would have got is printed then.
+/// installed. A box that is stopped or paused is started first, and waited for until it is ready.
+/// When the project has services, .vscode/tasks.json in the box opens a terminal with the log of each;
+/// one of your own is left alone. Exit code 1 when no editor could be started; the address it would
+/// have got is printed then.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox code                          the project's only box, in the editor that is there
   agentbox code fix-login --ide cursor   in Cursor
-  agentbox code --print                  just the address")]
+  agentbox code --print                  just the address
+  agentbox code --regen-tasks            with terminals for services instead of your own tasks")]
 pub struct Args {
     /// Number, name, id or unique id prefix [default: the project's only box]
     #[arg(value_name = "BOX")]
@@ -35,6 +44,22 @@ pub struct Args {
     /// Which editor [default: VS Code, else Cursor]
     #[arg(long, value_name = "EDITOR")]
     ide: Option<Ide>,
+
+    /// Open it although the box is not ready
+    #[arg(long)]
+    no_wait: bool,
+
+    /// How long to wait at most: 10s, 5m; then it is opened all the same
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration, conflicts_with = "no_wait")]
+    timeout: u64,
+
+    /// Without terminals for the logs of services
+    #[arg(long)]
+    no_auto_terminals: bool,
+
+    /// Replace a tasks.json in the box that is not AgentBox's
+    #[arg(long, conflicts_with = "no_auto_terminals")]
+    regen_tasks: bool,
 
     /// Open it without asking
     #[arg(short, long)]
@@ -75,16 +100,54 @@ impl Ide {
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
-    let request = Request::EditorLink { target: target(args.which) };
-    let link: EditorLink = ctx.client()?.call(&request)?;
+    let (client, target) = (ctx.client()?, target(args.which));
+    let _: BoxView = client.call(&Request::FindBox { target: target.clone() })?;
+    if !args.json && !args.print && !args.yes && !may_open(ctx)? {
+        return Ok(Exit::OK);
+    }
+    let link: EditorLink = client.call(&Request::EditorLink { target: target.clone() })?;
+    if !args.no_wait {
+        wait(ctx, &client, &target, args.timeout)?;
+    }
+    if !args.no_auto_terminals {
+        terminals(ctx, &client, target, args.regen_tasks);
+    }
     if args.json {
         json::print(&ctx.ui, "link", &link)?;
     } else if args.print {
         ctx.ui.out(&format!("{}\n", link.uri))?;
-    } else if args.yes || may_open(ctx)? {
+    } else {
         open(ctx, &link, args.ide)?;
     }
     Ok(Exit::OK)
+}
+
+/// Until the box is ready, or for as long as the person wants; then it goes on all the same.
+fn wait(ctx: &Context, client: &Client, target: &Target, limit: u64) -> Result<(), CommandError> {
+    let request = |seconds| Request::WaitFor { target: target.clone(), seconds };
+    let now: Waited = client.call(&request(0))?;
+    if now.ready {
+        return Ok(());
+    }
+    ctx.ui.say(&format!("waiting until the box is ready, at most {limit} s…"));
+    let seconds = u32::try_from(limit).unwrap_or(u32::MAX);
+    let waited: Waited = Interrupt::install()?.call(client, &request(seconds), |_| {})?;
+    if !waited.ready {
+        let why = waited.why.as_deref().map(|why| format!(": {}", visible(why)));
+        ctx.ui.warn(&format!("the box is not ready{}", why.unwrap_or_default()));
+    }
+    Ok(())
+}
+
+/// A convenience: without it the editor opens all the same.
+fn terminals(ctx: &Context, client: &Client, target: Target, regenerate: bool) {
+    match client.call(&Request::EditorTasks { target, regenerate }) {
+        Ok(TasksFile::Written | TasksFile::NoServices) => {}
+        Ok(TasksFile::Kept) => {
+            ctx.ui.hint(".vscode/tasks.json is your own; --regen-tasks replaces it");
+        }
+        Err(e) => ctx.ui.warn(&format!("no terminals for services: {e}")),
+    }
 }
 
 /// An editor that attaches lends a box what the person has: that is theirs to decide.
