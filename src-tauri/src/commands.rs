@@ -70,6 +70,7 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::Boxes
         | Request::Projects
         | Request::LookAtFolder { .. }
+        | Request::CarryPlan { .. }
         | Request::StartBox { .. }
         | Request::StopBox { .. }
         | Request::PauseBox { .. }

@@ -4,6 +4,7 @@
 
 use crate::commands::{refused, to_control};
 use host::client::{Client, Incoming, Writer};
+use protocol::carry::CarryChoice;
 use protocol::control::{ControlError, ErrorCode, HostEvent, Request};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -95,7 +96,12 @@ pub fn hang_up(calls: State<'_, LongCalls>, number: u32) {
 fn permitted(request: Value) -> Result<Request, ControlError> {
     let request = crate::commands::parsed(request)?;
     match request {
-        Request::CreateBox(_) | Request::FollowUsage { .. } => Ok(request),
+        // Files of this computer are asked about by the host itself: no page can say yes to them.
+        Request::CreateBox(mut create) => {
+            create.carry = create.carry.filter(|choice| *choice == CarryChoice::Skip);
+            Ok(Request::CreateBox(create))
+        }
+        Request::FollowUsage { .. } => Ok(request),
         _ => Err(refused()),
     }
 }
@@ -111,7 +117,11 @@ mod tests {
     fn only_what_takes_long_is_begun() {
         let create = json!({"method": "createBox", "params":
             {"workspace": "/p", "name": null, "image": null, "snapshot": null}});
-        assert!(permitted(create).is_ok());
+        assert!(permitted(create.clone()).is_ok());
+        let mut copying = create;
+        copying["params"]["carry"] = json!({"kind": "copy", "digest": null, "by": "flag"});
+        let Ok(Request::CreateBox(asked)) = permitted(copying) else { panic!() };
+        assert_eq!(asked.carry, None, "the host asks");
         assert!(
             permitted(json!({"method": "followUsage", "params":
             {"target": null, "everyMs": 2000}}))

@@ -8,6 +8,7 @@ mod answers;
 mod box_screen;
 mod boxes;
 mod carriers;
+mod carry;
 mod channels;
 mod checkpoints;
 mod commands;

@@ -459,6 +459,10 @@ impl Running {
         Self(command.spawn().unwrap())
     }
 
+    pub fn has_ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+
     pub fn kill(mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();

@@ -155,6 +155,7 @@ describe("the form", () => {
       withEnv: true,
       limits: { memoryBytes: 4 * 2 ** 30, nanoCpus: 1_500_000_000, pids: null, diskBytes: null },
       keepOnFailure: false,
+      carry: null,
     });
   });
 

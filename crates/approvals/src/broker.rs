@@ -157,6 +157,11 @@ impl Broker {
         shown.for_each(|at| *at = Instant::now());
     }
 
+    /// Somebody could answer right now.
+    pub fn is_attended(&self) -> bool {
+        self.inner.lock().sinks.iter().any(|sink| sink.is_attached())
+    }
+
     /// Open questions, oldest first.
     pub fn pending(&self) -> Vec<Question> {
         self.inner.lock().pending.iter().map(|p| p.question.clone()).collect()

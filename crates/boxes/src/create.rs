@@ -14,7 +14,7 @@ use crate::progress::{Step, Watcher};
 use crate::project::{canonical_folder, configured_root, folder_name, project_hash};
 use crate::record::NestedRepo;
 use crate::repo::{self, Carry, Found, ObjectStore, RepoSnapshot, Start, Survey};
-use crate::{Boxes, Error, Features, Record, Stage, docker, env_files, limits, ports};
+use crate::{Boxes, Error, Features, Record, Stage, carry, docker, env_files, limits, ports};
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountBindOptions,
     MountTmpfsOptions, MountType, NetworkCreateRequest,
@@ -22,8 +22,10 @@ use bollard::models::{
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, StartContainerOptions, UploadToContainerOptionsBuilder,
 };
+use ::project::render::Values;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
+use protocol::carry::{Carried, CarryBy};
 use protocol::ctl::{BOX_USER, Daemons, ENV_GID, ENV_UID, Go, SeedPlan, paths};
 use protocol::{BoxId, BoxName, Limits};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -64,6 +66,8 @@ pub struct CreateSpec {
     /// Settings that git ignores are taken along.
     pub with_env: bool,
     pub limits: Limits,
+    /// Files from this computer, and how a person agreed to them.
+    pub carry: Option<(carry::Plan, CarryBy)>,
     /// What was made stays when making the box fails.
     pub keep_on_failure: bool,
 }
@@ -233,13 +237,14 @@ impl Saga {
         let step = Step::start(&self.watcher, "Copy the project");
         self.or_cancelled(self.begin(project, &container, &luggage, &step)).await?;
         step.done();
+        let carried = self.or_cancelled(self.carry_and_release(&record)).await?;
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
         let skipped =
             project.survey.repos.iter().zip(luggage.carries).flat_map(|(found, carry)| {
                 carry.skipped.into_iter().map(|path| text(Path::new(&found.path).join(path)))
             });
         let with_env = luggage.env.into_iter().map(text).collect();
-        Ok(Record { skipped: skipped.collect(), with_env, ..record })
+        Ok(Record { skipped: skipped.collect(), with_env, carry: carried, ..record })
     }
 
     fn record(
@@ -285,6 +290,7 @@ impl Saga {
             nested: nested.collect(),
             skipped: Vec::new(),
             with_env: Vec::new(),
+            carry: Vec::new(),
             limits: limits::possible(self.spec.limits, profile).0,
         }
     }
@@ -372,7 +378,7 @@ impl Saga {
         engine.ask("copy certificates into the box", SLOW, request).await
     }
 
-    /// Lays out the workspace and releases the box.
+    /// Lays out the workspace and releases the box, unless files are to come before that.
     async fn begin(
         &self,
         project: &Project,
@@ -401,11 +407,35 @@ impl Saga {
         });
         let feed = stream::iter([Ok(go), Ok(plan)]).chain(files);
         let call = CtlCall {
-            args: vec!["begin".to_owned()],
+            args: self.begin_args(),
             user: Some("0".to_owned()),
             env: vec![format!("HOME=/home/{BOX_USER}"), format!("USER={BOX_USER}")],
         };
         self.boxes.ctl(container, call, feed, &mut Nothing).await
+    }
+
+    fn begin_args(&self) -> Vec<String> {
+        let hold = self.spec.carry.is_some().then(|| "--hold".to_owned());
+        std::iter::once("begin".to_owned()).chain(hold).collect()
+    }
+
+    /// Nothing of the box's own runs before the files are there.
+    async fn carry_and_release(&self, record: &Record) -> Result<Vec<Carried>, Error> {
+        let Some((plan, by)) = &self.spec.carry else { return Ok(Vec::new()) };
+        let step = Step::start(&self.watcher, "Copy files from this computer");
+        let values = Values {
+            box_name: Some(record.name.to_string()),
+            box_id: Some(record.id.to_string()),
+            box_kind: Some("docker".to_owned()),
+            box_host: None,
+            host_workspace: Some(record.workspace.display().to_string()),
+            project_root: Some(record.project_root.display().to_string()),
+        };
+        let carried = self.boxes.carry(&record.container, plan, values, *by).await?;
+        let (token, daemons) = (self.spec.token.clone(), self.spec.daemons.clone());
+        self.boxes.go(&record.container, &Go { token, daemons }).await?;
+        step.done();
+        Ok(carried)
     }
 
     /// Takes everything back; the error, and whether that worked.

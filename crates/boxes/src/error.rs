@@ -55,6 +55,8 @@ pub enum Error {
     BranchInTheWay,
     #[error("a box cannot start from {name:?}: {why}")]
     Branch { name: String, why: String },
+    #[error("a file from this computer could not be copied: {0}")]
+    Carry(String),
     #[error("the repository of this box is gone: {}", .0.display())]
     RepositoryGone(PathBuf),
 

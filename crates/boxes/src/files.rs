@@ -62,7 +62,7 @@ impl Selection {
             if self.each(&mut size).is_ok() {
                 measured.store(size.0, Ordering::Relaxed);
             }
-            let mut tar = tar::Builder::new(Sender { sender: sender.clone(), buffer: Vec::new() });
+            let mut tar = tar::Builder::new(Sender::new(sender.clone()));
             let written = self.each(&mut Packer(&mut tar));
             let written = written.and_then(|()| tar.into_inner()?.flush());
             if let Err(error) = written {
@@ -189,9 +189,16 @@ fn left_out(name: &Path, why: &str) {
     tracing::warn!(name = %name.display(), why, "left out of the box");
 }
 
-struct Sender {
+/// An archive's bytes on their way to whoever receives them, in chunks.
+pub(crate) struct Sender {
     sender: mpsc::Sender<io::Result<Bytes>>,
     buffer: Vec<u8>,
+}
+
+impl Sender {
+    pub fn new(sender: mpsc::Sender<io::Result<Bytes>>) -> Self {
+        Self { sender, buffer: Vec::new() }
+    }
 }
 
 impl Write for Sender {

@@ -23,6 +23,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod bundle;
+pub mod carry;
 pub mod certificates;
 mod channel;
 mod checkpoint;

@@ -6,6 +6,7 @@
 
 use crate::Channel;
 use crate::repo::OWN;
+use protocol::carry::Carried;
 use protocol::sessions::Agent;
 use protocol::{BoxId, BoxName, Limits, Millis};
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,9 @@ pub struct Record {
     /// Files with settings that git ignores and that were taken along, from the workspace.
     #[serde(default)]
     pub with_env: Vec<String>,
+    /// Files from this computer that a person let `agentbox.yaml` copy.
+    #[serde(default)]
+    pub carry: Vec<Carried>,
     #[serde(default)]
     pub limits: Limits,
 }

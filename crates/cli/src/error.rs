@@ -30,12 +30,14 @@ pub enum Kind {
     Interrupted,
     /// Whoever read our output has seen enough.
     ReaderLeft,
+    /// The person wanted none of it; nothing was done.
+    Declined,
 }
 
 impl Kind {
     pub fn exit_code(self) -> u8 {
         match self {
-            Kind::ReaderLeft => 0,
+            Kind::ReaderLeft | Kind::Declined => 0,
             Kind::Failed => 1,
             Kind::Usage => 2,
             Kind::NoBaseImage => 3,

@@ -11,6 +11,7 @@
 mod args;
 mod ask;
 mod attach;
+mod carry;
 mod commands;
 mod context;
 mod conversations;

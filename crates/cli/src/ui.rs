@@ -107,7 +107,7 @@ impl Ui {
         use crate::error::Kind;
         match error.kind {
             Kind::ReaderLeft => return,
-            Kind::Interrupted => self.say(&error.error),
+            Kind::Interrupted | Kind::Declined => self.say(&error.error),
             _ => self.say(&format!("{} {}", self.err.bad("error:"), error.error)),
         }
         for hint in &error.hints {

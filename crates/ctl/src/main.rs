@@ -13,6 +13,7 @@ mod agent_state;
 mod begin;
 mod bridge;
 mod bundle;
+mod carry;
 mod checkpoint;
 mod client;
 mod clone_in;
@@ -89,7 +90,8 @@ fn run(args: &[OsString]) -> Result<i32> {
     }
     match command.to_str().unwrap_or_default() {
         "init" => init::run(),
-        "begin" => begin::run(),
+        "begin" => begin::run(rest),
+        "carry" => carry::run(),
         "go" => go::run(),
         "daemon" => daemons::run(rest),
         "bridge" => bridge::run(),

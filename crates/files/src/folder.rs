@@ -46,6 +46,8 @@ pub struct Seen {
     pub kind: Kind,
     pub size: u64,
     pub runs: bool,
+    /// Who may do what with it.
+    pub mode: u32,
     identity: [i128; 6],
 }
 
@@ -215,6 +217,7 @@ impl Seen {
             kind,
             size: u64::try_from(stat.st_size).unwrap_or(0),
             runs: stat.st_mode & 0o111 != 0,
+            mode: stat.st_mode as u32 & 0o7777,
             identity: [
                 stat.st_dev as i128,
                 stat.st_ino as i128,

@@ -226,6 +226,7 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
                 value(&api.editor_tasks(target, regenerate).await?)
             }
             Request::SshHost { target } => value(&api.ssh_host(target).await?),
+            Request::CarryPlan { workspace } => value(&api.carry_plan(&workspace).await?),
             Request::HandOver
             | Request::Stop
             | Request::Subscribe

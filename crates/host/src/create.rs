@@ -1,5 +1,6 @@
 //! From a folder to a running, registered box.
 
+use crate::carry::Checked;
 use crate::core::{Core, fresh_token};
 use crate::engine::control_error;
 use crate::oplog::OpLog;
@@ -26,9 +27,16 @@ impl Core {
         let workspace = workspace(&request.workspace)?;
         let given: Option<BoxName> = request.name.as_deref().map(parse_name).transpose()?;
         let start = start(&request)?;
+        let project_root = boxes::project::project_root(&workspace).await.map_err(control_error)?;
+        let id = BoxId::from_bytes(random()?);
+        let folder = project_root.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = given.unwrap_or_else(|| BoxName::from_folder(&folder, &id));
+        let reserved = Reserved::take(self, &name, &id)?;
+        // Before anything is asked of an engine.
+        let checked = self.check_project(&request, &project_root, &id, &name).await?;
         let what = format!("for {}", workspace.display());
         let log = OpLog::begin(&self.home, "create", &what, watcher);
-        let wanted = Wanted { workspace, given, start, request };
+        let wanted = Wanted { workspace, project_root, id, reserved, start, request, checked };
         let made = Box::pin(self.create_logged(wanted, &log)).await;
         log.end(made.as_ref().err().map(|e| e.message.as_str()));
         made.map_err(|e| match e.code {
@@ -43,18 +51,14 @@ impl Core {
         wanted: Wanted,
         log: &Arc<OpLog>,
     ) -> Result<Created, ControlError> {
-        let Wanted { workspace, given, start, request } = wanted;
+        let Wanted { workspace, project_root, id, reserved, start, request, checked } = wanted;
+        let name = reserved.name.clone();
         let watcher: Watcher = log.clone();
         let boxes = self.engine().await?;
-        let project_root = boxes::project::project_root(&workspace).await.map_err(control_error)?;
         let settings = self.settings_for(&project_root)?;
         let limits = request.limits.or(settings.boxes.limits());
         let (_, warning) = boxes::possible_limits(limits, boxes.engine().profile());
-        let id = BoxId::from_bytes(random()?);
-        let folder = project_root.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let name = given.unwrap_or_else(|| BoxName::from_folder(&folder, &id));
         log.note(&format!("box {name}, id {id}"));
-        let reserved = Reserved::take(self, &name, &id)?;
         let saved = match &request.image {
             Some(_) => None,
             None => {
@@ -100,6 +104,7 @@ impl Core {
             start,
             with_env: request.with_env.unwrap_or(settings.boxes.with_env),
             limits,
+            carry: checked.carry,
             keep_on_failure: request.keep_on_failure,
         };
         let record = match boxes.create(spec, watcher).await {
@@ -131,7 +136,8 @@ impl Core {
             nested: nested.collect(),
             skipped: record.skipped,
             with_env: record.with_env,
-            warnings: warning.into_iter().collect(),
+            carried: record.carry,
+            warnings: warning.into_iter().chain(checked.warnings).collect(),
         })
     }
 
@@ -159,6 +165,7 @@ impl Core {
             data: serde_json::json!({ "name": record.name, "image": record.image, "branch": record.branch }),
         };
         self.store.record(entry).await?;
+        self.note_carried(record).await?;
         self.send_view(&record.id);
         self.send_status();
         Ok(())
@@ -257,9 +264,13 @@ fn give_to_box_user(paths: &[&Path]) -> std::io::Result<()> {
 /// What a person asked for, checked as far as it can be without an engine.
 struct Wanted {
     workspace: PathBuf,
-    given: Option<BoxName>,
+    project_root: PathBuf,
+    id: BoxId,
+    /// Its name.
+    reserved: Reserved,
     start: Start,
     request: CreateBox,
+    checked: Checked,
 }
 
 fn start(request: &CreateBox) -> Result<Start, ControlError> {
@@ -359,7 +370,7 @@ fn absolute(url: &str, toplevel: &Path) -> String {
     toplevel.join(url).display().to_string()
 }
 
-fn workspace(path: &str) -> Result<PathBuf, ControlError> {
+pub(crate) fn workspace(path: &str) -> Result<PathBuf, ControlError> {
     let usage = |text: String| ControlError::new(ErrorCode::Usage, text);
     if !Path::new(path).is_absolute() {
         return Err(usage(format!("{path} is not an absolute path")));

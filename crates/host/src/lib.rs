@@ -13,6 +13,7 @@ mod agent_config;
 mod api;
 mod autopause;
 mod bridge;
+mod carry;
 mod checkpoints;
 pub mod client;
 mod code;

@@ -57,6 +57,7 @@ impl Api {
             limits: BoxLimits { memory_bytes: seen.memory, cpus: seen.cpus, pids: seen.pids },
             usage,
             processes,
+            carried: record.carry.clone(),
             mounts: seen
                 .mounts
                 .into_iter()

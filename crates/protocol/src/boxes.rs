@@ -1,5 +1,6 @@
 //! Boxes as people see them.
 
+use crate::carry::Carried;
 use crate::sessions::{Agent, AgentView};
 use crate::{BoxId, BoxName, Millis};
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,9 @@ pub struct Created {
     /// Files with settings that were taken along.
     #[serde(default)]
     pub with_env: Vec<String>,
+    /// Files from this computer that were copied into it.
+    #[serde(default)]
+    pub carried: Vec<Carried>,
     /// What a person should know.
     #[serde(default)]
     pub warnings: Vec<String>,

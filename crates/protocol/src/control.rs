@@ -2,6 +2,7 @@
 
 use crate::boxes::{BoxView, Progress};
 use crate::conversations::{FindConversations, RelaunchAgents};
+use crate::carry::CarryChoice;
 use crate::events::BoxEvent;
 use crate::integrations::{Layer, SecretText};
 #[allow(unused_imports, reason = "named beside the requests they answer")]
@@ -189,6 +190,9 @@ pub enum Request {
     EditorTasks { target: Target, regenerate: bool },
     /// Brings a box up and says how ssh reaches it. → [`SshHost`]
     SshHost { target: Target },
+    // Files from this computer.
+    /// What `agentbox.yaml` wants copied into a box of this folder. → `CarryPlan`
+    CarryPlan { workspace: String },
 }
 
 /// Which box is meant.
@@ -340,6 +344,9 @@ pub struct CreateBox {
     /// What was made stays when making the box fails.
     #[serde(default)]
     pub keep_on_failure: bool,
+    /// What was decided about the files `agentbox.yaml` wants copied; none is to be asked.
+    #[serde(default)]
+    pub carry: Option<CarryChoice>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,6 +9,7 @@
 pub mod audit;
 pub mod boxes;
 pub mod bridge;
+pub mod carry;
 pub mod control;
 pub mod conversations;
 pub mod ctl;

@@ -1,6 +1,7 @@
 //! What people see when they look at a box, and what they are told when boxes come and go.
 
 use crate::boxes::BoxView;
+use crate::carry::Carried;
 use crate::{BoxId, Millis};
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,9 @@ pub struct BoxDetails {
     /// None when it does not run, or the engine cannot tell.
     pub processes: Option<Vec<BoxProcess>>,
     pub mounts: Vec<BoxMount>,
+    /// Files from this computer that were copied into it when it was made.
+    #[serde(default)]
+    pub carried: Vec<Carried>,
 }
 
 /// None means without a limit.

@@ -274,5 +274,6 @@ export function request(form: Form, folder: FolderView): CreateBox {
       diskBytes: limit(form.disk, parseSize),
     },
     keepOnFailure: false,
+    carry: null,
   };
 }

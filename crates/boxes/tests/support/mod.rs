@@ -77,6 +77,7 @@ impl Install {
             start: boxes::Start::Here,
             with_env: false,
             limits: protocol::Limits::default(),
+            carry: None,
             keep_on_failure: false,
         }
     }

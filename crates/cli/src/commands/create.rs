@@ -1,10 +1,12 @@
 //! `agentbox create`: a new box for a folder.
 
+use crate::carry;
 use crate::context::Context;
 use crate::error::{CommandError, Exit, Outcome};
 use crate::interrupt::Interrupt;
 use crate::json;
 use crate::progress::Steps;
+use crate::size::bytes;
 use host::client::Incoming;
 use protocol::boxes::Created;
 use protocol::control::{CreateBox, HostEvent, Request};
@@ -91,6 +93,13 @@ pub struct Options {
     /// Keep what was made when making the box fails
     #[arg(long)]
     keep_on_failure: bool,
+
+    #[command(flatten)]
+    carry: carry::Flags,
+
+    /// Take the usual answer to every question; files of this computer are still asked about
+    #[arg(short, long)]
+    yes: bool,
 }
 
 impl Options {
@@ -170,7 +179,11 @@ pub fn make(ctx: &Context, options: Options) -> Result<Created, CommandError> {
         with_env: options.with_env.then_some(true),
         limits: options.limits.limits(),
         keep_on_failure: options.keep_on_failure,
+        carry: None,
     };
+    // There is nothing else to ask about yet.
+    let _ = options.yes;
+    let create = CreateBox { carry: options.carry.decide(ctx, &create.workspace)?, ..create };
     let compose = undecided_compose(ctx, &create);
     let request = Request::CreateBox(create);
     let interrupt = Interrupt::install()?;
@@ -269,6 +282,9 @@ fn render(made: &Created) -> String {
         let names: Vec<String> = made.with_env.iter().map(|name| visible(name)).collect();
         let _ = writeln!(text, "with    {}", names.join(", "));
     }
+    for file in &made.carried {
+        let _ = writeln!(text, "copied  {}, {}", visible(&file.dest), bytes(file.bytes));
+    }
     text
 }
 
@@ -301,7 +317,8 @@ mod tests {
 
     fn made(view: BoxView) -> Created {
         let none = Vec::new;
-        Created { view, nested: vec![], skipped: none(), with_env: none(), warnings: none() }
+        let (nested, carried) = (vec![], vec![]);
+        Created { view, nested, skipped: none(), with_env: none(), carried, warnings: none() }
     }
 
     #[test]
@@ -318,6 +335,13 @@ mod tests {
             nested: vec![("api".into(), "agentbox/fix--api".into())],
             skipped: (0..25).map(|n| format!("src/{n}\x1b.rs")).collect(),
             with_env: vec![".env".into(), "api/.env.local".into()],
+            carried: vec![protocol::carry::Carried {
+                src: "/home/ada/.npmrc".into(),
+                dest: "/home/vscode/.npmrc".into(),
+                bytes: 1024,
+                hash: "00".into(),
+                by: protocol::carry::CarryBy::Prompt,
+            }],
             warnings: vec!["the disk limit is not set".into()],
             ..made(view)
         };

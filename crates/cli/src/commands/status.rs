@@ -220,6 +220,7 @@ mod tests {
                 std::iter::once(one("evil\x1b[2K")).chain((0..20).map(|_| one("sleep"))).collect()
             }),
             mounts: vec![],
+            carried: vec![],
         };
         let texts = [BoxState::Running, BoxState::Stopped, BoxState::Missing]
             .map(|state| render_box(Look::PLAIN, &details(state), samples::now()));

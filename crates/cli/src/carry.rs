@@ -1,0 +1,201 @@
+//! Files of this computer that a project's `agentbox.yaml` wants in its boxes: the list, and the question.
+//!
+//! Asked here when a person sits at the terminal. Without one the host asks whoever watches, or says
+//! what to set. The surprising thing: `--yes` never answers this one.
+
+use crate::context::Context;
+use crate::error::{CommandError, Kind};
+use crate::size;
+use crate::table;
+use crate::ui::{Look, Ui};
+use protocol::carry::{CarryBy, CarryChoice, CarryKind, CarryLine, CarryPlan};
+use protocol::control::Request;
+use protocol::text::visible;
+use std::io::{self, BufRead, Write};
+
+const YES: &str = "AGENTBOX_CARRY_YES";
+const HOW: &str = "AGENTBOX_CARRY";
+
+/// What to do with the files `agentbox.yaml` wants copied.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Flags {
+    /// Copy the files that agentbox.yaml wants from this computer, without asking
+    /// [env: AGENTBOX_CARRY_YES=1]
+    #[arg(long)]
+    carry_yes: bool,
+
+    /// Make the box without those files, or ask about them [env: AGENTBOX_CARRY=skip]
+    #[arg(long, value_name = "HOW")]
+    carry: Option<How>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum How {
+    Skip,
+    Ask,
+}
+
+/// What flags and variables say, before anybody is asked.
+#[derive(Debug, PartialEq, Eq)]
+enum Wish {
+    Copy(CarryBy),
+    Skip,
+    Ask,
+}
+
+impl Flags {
+    /// What a person wants, asked at the terminal when there is one and something to ask about.
+    pub fn decide(
+        &self,
+        ctx: &Context,
+        workspace: &str,
+    ) -> Result<Option<CarryChoice>, CommandError> {
+        match self.wish(|name| std::env::var(name).ok())? {
+            Wish::Skip => Ok(Some(CarryChoice::Skip)),
+            Wish::Copy(by) => Ok(Some(CarryChoice::Copy { digest: None, by })),
+            // The host asks whoever watches it.
+            Wish::Ask if !ctx.ui.interactive => Ok(None),
+            Wish::Ask => ask(ctx, workspace),
+        }
+    }
+
+    /// Leaving out wins over copying, a flag over its variable.
+    fn wish(&self, env: impl Fn(&str) -> Option<String>) -> Result<Wish, CommandError> {
+        let how = match (self.carry, env(HOW).filter(|how| !how.is_empty())) {
+            (Some(how), _) => Some(how),
+            (None, Some(how)) => Some(match how.as_str() {
+                "skip" => How::Skip,
+                "ask" => How::Ask,
+                _ => return Err(CommandError::usage(format!("{HOW} is skip or ask, not {how:?}"))),
+            }),
+            (None, None) => None,
+        };
+        let yes_by_env = env(YES).is_some_and(|yes| yes == "1") && self.carry != Some(How::Ask);
+        Ok(match how {
+            Some(How::Skip) => Wish::Skip,
+            _ if self.carry_yes => Wish::Copy(CarryBy::Flag),
+            _ if yes_by_env => Wish::Copy(CarryBy::Env),
+            _ => Wish::Ask,
+        })
+    }
+}
+
+fn ask(ctx: &Context, workspace: &str) -> Result<Option<CarryChoice>, CommandError> {
+    let request = Request::CarryPlan { workspace: workspace.to_owned() };
+    let plan: CarryPlan = ctx.client()?.call(&request)?;
+    if plan.files.iter().all(|file| file.kind == CarryKind::Missing) {
+        return Ok(None);
+    }
+    ctx.ui.say("The project's agentbox.yaml wants files of this computer in the box:\n");
+    ctx.ui.say(&render(&ctx.ui, &plan.files));
+    let careful = plan.files.iter().any(|file| !file.warnings.is_empty());
+    match answer(&ctx.ui, careful) {
+        Some(Answer::Copy) => {
+            Ok(Some(CarryChoice::Copy { digest: Some(plan.digest), by: CarryBy::Prompt }))
+        }
+        Some(Answer::Without) => Ok(Some(CarryChoice::Skip)),
+        None => Err(CommandError::new(Kind::Declined, "cancelled; no box was made")),
+    }
+}
+
+/// The table, and under each line what to look at twice.
+fn render(ui: &Ui, files: &[CarryLine]) -> String {
+    let mut rows = Vec::with_capacity(files.len());
+    for file in files {
+        let bytes = match file.kind {
+            CarryKind::Missing => "—".to_owned(),
+            _ => size::bytes(file.bytes),
+        };
+        let user = file.user.map(|user| format!("user {user}"));
+        let notes: Vec<String> =
+            file.notes.iter().chain(&user).map(|note| visible(note)).collect();
+        rows.push(vec![
+            visible(&file.src),
+            visible(&file.dest),
+            bytes,
+            file.mode.clone().unwrap_or_default(),
+            notes.join(", "),
+        ]);
+    }
+    // Nothing is cut: the end of a path may be what matters.
+    let look = Look { width: None, ..ui.err };
+    let mut text = table::render(look, &["FROM", "TO", "SIZE", "MODE", ""], &rows);
+    for file in files {
+        for warning in &file.warnings {
+            let (mark, src) = (ui.err.bad("⚠"), visible(&file.src));
+            text.push_str(&format!("{mark} {src}: {}\n", visible(warning)));
+        }
+    }
+    text
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    Copy,
+    Without,
+}
+
+fn answer(ui: &Ui, careful: bool) -> Option<Answer> {
+    let choices = if careful { "[c]opy, [W]ithout these files, [q]uit" } else { "[C]opy, [w]ithout these files, [q]uit" };
+    loop {
+        let mut stderr = io::stderr().lock();
+        let _ = write!(stderr, "{} {choices}: ", ui.err.bold("Copy them?"));
+        let _ = stderr.flush();
+        let mut line = String::new();
+        // The end of input is no answer.
+        if io::stdin().lock().read_line(&mut line).is_ok_and(|read| read == 0) {
+            return None;
+        }
+        if let Some(answer) = meant(&line, careful) {
+            return answer;
+        }
+    }
+}
+
+/// None when it is unclear. Enter takes the files unless there is something to look at twice.
+fn meant(line: &str, careful: bool) -> Option<Option<Answer>> {
+    match line.trim().to_ascii_lowercase().as_str() {
+        "" if careful => Some(Some(Answer::Without)),
+        "" | "c" | "copy" | "y" | "yes" => Some(Some(Answer::Copy)),
+        "w" | "without" | "skip" | "s" => Some(Some(Answer::Without)),
+        "q" | "quit" | "n" | "no" | "cancel" => Some(None),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(flags: &Flags, set: &[(&str, &str)]) -> Wish {
+        let env = |name: &str| {
+            set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
+        flags.wish(env).unwrap()
+    }
+
+    #[test]
+    fn yaml_13_52_what_flags_and_variables_say() {
+        let none = Flags::default();
+        let yes = Flags { carry_yes: true, carry: None };
+        let both = Flags { carry_yes: true, carry: Some(How::Skip) };
+        let asks = Flags { carry_yes: false, carry: Some(How::Ask) };
+        assert_eq!(wish(&none, &[]), Wish::Ask);
+        assert_eq!(wish(&none, &[(YES, "1")]), Wish::Copy(CarryBy::Env));
+        assert_eq!(wish(&none, &[(YES, "0"), (HOW, "")]), Wish::Ask);
+        assert_eq!(wish(&none, &[(YES, "1"), (HOW, "skip")]), Wish::Skip);
+        assert_eq!(wish(&yes, &[]), Wish::Copy(CarryBy::Flag));
+        assert_eq!(wish(&both, &[]), Wish::Skip);
+        assert_eq!(wish(&asks, &[(YES, "1"), (HOW, "skip")]), Wish::Ask);
+        assert!(none.wish(|_| Some("maybe".into())).is_err());
+    }
+
+    #[test]
+    fn enter_is_careful() {
+        assert_eq!(meant("\n", false), Some(Some(Answer::Copy)));
+        assert_eq!(meant("\n", true), Some(Some(Answer::Without)));
+        assert_eq!(meant("Copy\n", true), Some(Some(Answer::Copy)));
+        assert_eq!(meant("q\n", false), Some(None));
+        assert_eq!(meant("what\n", false), None);
+    }
+}

@@ -1,0 +1,230 @@
+//! `agentbox.yaml` on the host: checked before anything is made, and what it wants copied from this
+//! computer asked about.
+//!
+//! The file is one a box may have written, through a merge. So a yes is always for one list as it is on
+//! disk right now: from the person who makes the box, by its digest, or as a question to whoever watches.
+
+use crate::core::Core;
+use approvals::{Asker, Draft};
+use boxes::Record;
+use boxes::carry::{Plan, resolve};
+use project::{FILE_NAME, Project};
+use protocol::carry::{CarryBy, CarryChoice, CarryKind, CarryLine, CarryPlan};
+use protocol::control::{ControlError, CreateBox, ErrorCode};
+use protocol::question::{Evidence, FileLine, Outcome, Tier};
+use protocol::text::size;
+use protocol::{BoxId, BoxName};
+use relay::Entry;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// More than the reader takes, so that it can say so.
+const MOST: u64 = (1 << 20) + 1;
+
+/// What the project's file says, as far as making a box is concerned.
+pub(crate) struct Checked {
+    pub warnings: Vec<String>,
+    /// What is copied, and how a person agreed.
+    pub carry: Option<(Plan, CarryBy)>,
+}
+
+impl Core {
+    /// What would be copied into a box of this folder.
+    pub(crate) async fn carry_plan(&self, workspace: &Path) -> Result<CarryPlan, ControlError> {
+        let root = boxes::project::project_root(workspace).await.map_err(crate::engine::control_error)?;
+        let (project, warnings) = read(&root)?;
+        let plan = self.resolved(project, &root).await?;
+        Ok(CarryPlan { files: plan.lines(), digest: plan.digest(), warnings })
+    }
+
+    /// Checks the project's file, and asks about what it wants copied. Nothing has been made yet.
+    pub(crate) async fn check_project(
+        &self,
+        request: &CreateBox,
+        root: &Path,
+        id: &BoxId,
+        name: &BoxName,
+    ) -> Result<Checked, ControlError> {
+        let (project, mut warnings) = read(root)?;
+        if project.carry.is_empty() {
+            return Ok(Checked { warnings, carry: None });
+        }
+        if request.carry == Some(CarryChoice::Skip) {
+            let many = project.carry.len();
+            warnings.push(format!("{many} entries of carry in {FILE_NAME} were not copied"));
+            return Ok(Checked { warnings, carry: None });
+        }
+        let plan = self.resolved(project, root).await?;
+        let by = match &request.carry {
+            Some(CarryChoice::Copy { digest, by }) => {
+                if digest.as_ref().is_some_and(|digest| *digest != plan.digest()) {
+                    let text = "carry: the list or its files changed after they were shown";
+                    return Err(ControlError::new(ErrorCode::DigestMismatch, text)
+                        .hint("make the box again, and look at the list once more."));
+                }
+                *by
+            }
+            _ if plan.copies() == 0 => return Ok(Checked { warnings, carry: None }),
+            _ => {
+                self.ask_to_carry(&plan, root, id, name).await?;
+                CarryBy::Question
+            }
+        };
+        Ok(Checked { warnings, carry: Some((plan, by)) })
+    }
+
+    async fn resolved(&self, project: Project, root: &Path) -> Result<Plan, ControlError> {
+        let limit = self.settings_for(root)?.boxes.cp_max_bytes;
+        let root = root.to_owned();
+        let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+        let looked =
+            tokio::task::spawn_blocking(move || resolve(&project, &root, &home, limit)).await;
+        let looked = looked.map_err(|e| ControlError::new(ErrorCode::Failed, e.to_string()))?;
+        looked.map_err(|refused| {
+            let error = ControlError::new(ErrorCode::Failed, "carry: refused");
+            refused.into_iter().fold(error, |error, why| error.hint(format!("  {why}")))
+        })
+    }
+
+    async fn ask_to_carry(
+        &self,
+        plan: &Plan,
+        root: &Path,
+        id: &BoxId,
+        name: &BoxName,
+    ) -> Result<(), ControlError> {
+        if !self.broker.is_attended() {
+            let text = "carry: files of this computer are copied only when a person agrees, and nobody is here to ask";
+            return Err(ControlError::new(ErrorCode::Failed, text)
+                .hint("AGENTBOX_CARRY_YES=1 or --carry-yes copies them.")
+                .hint("AGENTBOX_CARRY=skip or --carry skip makes a box without them."));
+        }
+        let outcome = self.broker.ask(draft(plan, root, id, name)).await;
+        match outcome {
+            Ok(outcome) if outcome.is_yes() => Ok(()),
+            Ok(Outcome::Denied { .. }) => {
+                let text = "carry: the files were not allowed; no box was made";
+                Err(ControlError::new(ErrorCode::Failed, text)
+                    .hint("--carry skip makes a box without them."))
+            }
+            Ok(_) => {
+                let text = "carry: nobody answered; no box was made";
+                Err(ControlError::new(ErrorCode::Failed, text)
+                    .hint("--carry skip makes a box without them."))
+            }
+            Err(e) => Err(ControlError::new(ErrorCode::Failed, format!("carry: {e}"))),
+        }
+    }
+
+    /// Writes down what was copied, and on whose word.
+    pub(crate) async fn note_carried(&self, record: &Record) -> Result<(), ControlError> {
+        if record.carry.is_empty() {
+            return Ok(());
+        }
+        let many = record.carry.len();
+        let what = if many == 1 { "1 entry".to_owned() } else { format!("{many} entries") };
+        let entry = Entry {
+            box_id: Some(record.id.clone()),
+            kind: "carried",
+            summary: format!("Copied {what} of this computer into {}", record.name),
+            data: serde_json::json!({ "files": record.carry }),
+        };
+        Ok(self.store.record(entry).await?)
+    }
+}
+
+/// The project's file, without mistakes, and what a person should know of it.
+fn read(root: &Path) -> Result<(Project, Vec<String>), ControlError> {
+    let path = root.join(FILE_NAME);
+    let failed = |why: String| {
+        ControlError::new(ErrorCode::Failed, format!("cannot read {}: {why}", path.display()))
+    };
+    // Never waits, as it would for a pipe.
+    let mut options = std::fs::OpenOptions::new();
+    let open = options.read(true).custom_flags(nix::libc::O_NONBLOCK).open(&path);
+    let file = match open {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((Project::default(), Vec::new())),
+        file => file.map_err(|e| failed(e.to_string()))?,
+    };
+    if !file.metadata().is_ok_and(|data| data.is_file()) {
+        return Err(failed("it is no file".to_owned()));
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST).read_to_end(&mut bytes).map_err(|e| failed(e.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8".to_owned()))?;
+    let parsed = Project::parse(&text);
+    let line = |problem: &project::Problem| problem.line(FILE_NAME);
+    let Some(project) = parsed.project else {
+        let error = ControlError::new(ErrorCode::Failed, "agentbox.yaml validation failed:");
+        let all = parsed.errors.iter().chain(&parsed.warnings);
+        let error = all.fold(error, |error, problem| error.hint(format!("  {}", line(problem))));
+        return Err(error.hint("agentbox validate checks it again."));
+    };
+    Ok((project, parsed.warnings.iter().map(line).collect()))
+}
+
+fn draft(plan: &Plan, root: &Path, id: &BoxId, name: &BoxName) -> Draft {
+    let lines = plan.lines();
+    let there: Vec<&CarryLine> = lines.iter().filter(|l| l.kind != CarryKind::Missing).collect();
+    let many = match there.as_slice() {
+        [one] => one.src.clone(),
+        all => format!("{} files and folders", all.len()),
+    };
+    let total: u64 = there.iter().map(|line| line.bytes).sum();
+    let files = there.iter().map(|line| FileLine {
+        path: described(line),
+        bytes: line.bytes,
+        note: (!line.warnings.is_empty()).then(|| line.warnings.join("; ")),
+    });
+    let project = root.file_name().unwrap_or_default().to_string_lossy();
+    let mut warnings = vec!["sends files of this computer into the box".to_owned()];
+    let mut add = |warning: &str, holds: &dyn Fn(&str) -> bool| {
+        if there.iter().any(|line| line.warnings.iter().any(|w| holds(w))) {
+            warnings.push(warning.to_owned());
+        }
+    };
+    add("a link leads elsewhere than it seems", &|w: &str| w.starts_with("a link"));
+    add("looks like a credential", &|w: &str| w.contains("credential"));
+    Draft {
+        asker: Asker {
+            box_id: id.clone(),
+            box_name: name.clone(),
+            project: protocol::text::visible(&project),
+            project_root: root.display().to_string(),
+        },
+        method: "carry".to_owned(),
+        tier: Tier::Sensitive,
+        title: format!("Copy {many} into the new box {name}"),
+        target: protocol::text::visible(&root.join(FILE_NAME).display().to_string()),
+        evidence: Evidence {
+            files: files.collect(),
+            summary: Some(format!("{} in all", size(total))),
+            ..Evidence::default()
+        },
+        warnings,
+        argv: vec!["agentbox".to_owned(), "create".to_owned(), root.display().to_string()],
+        plan: plan.digest(),
+        remember: None,
+        timeout: None,
+    }
+}
+
+/// `~/.npmrc → /home/vscode/.npmrc, 0600`.
+fn described(line: &CarryLine) -> String {
+    let mut text = format!("{} → {}", line.src, line.dest);
+    let user = line.user.map(|id| format!("user {id}"));
+    for note in line.mode.iter().chain(&user).chain(&line.notes) {
+        text.push_str(", ");
+        text.push_str(note);
+    }
+    text
+}
+
+impl crate::Api {
+    /// What would be copied into a box of this folder, for a person to look at.
+    pub async fn carry_plan(&self, workspace: &str) -> Result<CarryPlan, ControlError> {
+        let workspace = crate::create::workspace(workspace)?;
+        self.core.carry_plan(&workspace).await
+    }
+}

@@ -1,0 +1,266 @@
+//! `agentbox.yaml` before a box is made, and the files of this computer it wants in there.
+
+use crate::world::{Running, World, text};
+use agentbox_e2e::pty::Terminal;
+use agentbox_e2e::wait::eventually;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const SLOW: Duration = Duration::from_secs(120);
+
+fn write(path: impl AsRef<Path>, content: &str, mode: u32) {
+    let path = path.as_ref();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// The person's home on the host.
+fn user_home(world: &World) -> PathBuf {
+    world.home().parent().unwrap().to_owned()
+}
+
+fn configure(world: &World, yaml: &str) {
+    write(world.project().join("agentbox.yaml"), yaml, 0o644);
+}
+
+fn boxes(world: &World) -> usize {
+    world.json(&["list"])["boxes"].as_array().unwrap().len()
+}
+
+/// Exit code, standard output, standard error.
+fn run(world: &World, args: &[&str], env: &[(&str, &str)]) -> (Option<i32>, String, String) {
+    let output = world.agentbox_command(args).envs(env.iter().copied()).output().unwrap();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn boxes_16_05_a_mistake_in_agentbox_yaml_costs_nothing() {
+    let mut world = World::bare();
+    // No engine answers there: whoever asks one fails with another message.
+    world.set("DOCKER_HOST", "unix:///nonexistent/docker.sock");
+    world.configure("");
+    world.start_serve();
+    let bad = "services:\n  web: {}\ntasks:\n  t: {command: x, needs: [nobody]}\n  u: {command: [a, 5]}\n";
+    configure(&world, bad);
+    let (code, _, said) = run(&world, &["create", "-n", "broken"], &[]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("agentbox.yaml validation failed:"), "{said}");
+    for line in [
+        "agentbox.yaml:2:8: services.web: needs command or image (Y011)",
+        "agentbox.yaml:4:27: tasks.t: needs nobody, which is no service and no task (Y051)",
+        "agentbox.yaml:5:22: tasks.u.command[1]: must be a string, not a number (Y013)",
+    ] {
+        assert!(said.contains(line), "no {line} in {said}");
+    }
+    assert_eq!(boxes(&world), 0);
+
+    let (code, out, said) = run(&world, &["validate"], &[]);
+    assert_eq!((code, out.as_str()), (Some(2), ""), "{said}");
+    assert!(said.contains("(Y011)") && said.contains("(Y051)") && said.contains("(Y013)"));
+    configure(&world, "services: {web: {command: x, restartt: always}}\n");
+    let (code, out, said) = run(&world, &["validate"], &[]);
+    assert_eq!((code, out.as_str()), (Some(0), "OK: 1 service(s), 0 task(s)\n"), "{said}");
+    assert!(said.contains("did you mean restart?"), "{said}");
+    assert_eq!(run(&world, &["validate", "--strict"], &[]).0, Some(2));
+    let report = world.json(&["validate"])["validation"].clone();
+    assert_eq!((&report["valid"], &report["services"]), (&true.into(), &1.into()));
+    assert_eq!(report["warnings"][0]["path"], "services.web.restartt");
+    fs::remove_file(world.project().join("agentbox.yaml")).unwrap();
+    let (code, _, said) = run(&world, &["validate"], &[]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("no agentbox.yaml was found"), "{said}");
+}
+
+#[test]
+fn boxes_16_15_files_of_this_computer_need_a_yes_of_their_own() {
+    let world = World::headless();
+    write(user_home(&world).join("notes"), "mine\n", 0o640);
+    configure(&world, "carry: [~/notes]\n");
+    let (code, _, said) = run(&world, &["create", "-n", "quiet", "-y"], &[]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("AGENTBOX_CARRY_YES=1") && said.contains("AGENTBOX_CARRY=skip"), "{said}");
+    assert_eq!(boxes(&world), 0);
+
+    let skip = [("AGENTBOX_CARRY", "skip"), ("AGENTBOX_CARRY_YES", "1")];
+    let (code, _, said) = run(&world, &["create", "-n", "without"], &skip);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("1 entries of carry in agentbox.yaml were not copied"), "{said}");
+    assert!(!world.in_box("without", "test -e ~/notes").status.success());
+}
+
+#[test]
+fn boxes_16_16_carried_files_are_there_before_anything_runs() {
+    let world = World::headless();
+    let home = user_home(&world);
+    write(home.join("notes"), "mine\n", 0o640);
+    write(home.join("tool"), "#!/bin/sh\n", 0o755);
+    write(home.join("app.env"), "HOST={{AGENTBOX_BOX_HOST}} {{HOME}}\nURL=app.localhost\n", 0o600);
+    write(home.join("data/a"), "a", 0o600);
+    write(home.join("data/sub/b"), "b", 0o644);
+    write(home.join("data/node_modules/c"), "c", 0o644);
+    symlink("sub/b", home.join("data/near")).unwrap();
+    symlink("/etc/hostname", home.join("data/far")).unwrap();
+    let yaml = "
+replacements:
+  host: [{from: 'app\\.localhost', to: '{{AGENTBOX_BOX_HOST}}:80', regex: true}]
+carry:
+  - ~/notes
+  - {src: ~/tool, dest: /opt/tools/, user: 0, mode: 0750}
+  - {src: ~/app.env, dest: /workspace/.env.local, replaceEnvs: true, rules: [host]}
+  - {src: ~/data, dest: ~/deep/er/data}
+  - {src: ~/not-there, optional: true}
+  - {src: ./README.md, dest: ~/about.md}
+";
+    configure(&world, yaml);
+    let args = ["create", "-n", "luggage", "--json"];
+    let (code, out, said) = run(&world, &args, &[("AGENTBOX_CARRY_YES", "1")]);
+    assert_eq!(code, Some(0), "{said}");
+    let made: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let carried = made["box"]["carried"].as_array().unwrap();
+    assert_eq!(carried.len(), 5, "{carried:?}");
+    assert_eq!(carried[0]["src"], home.join("notes").display().to_string());
+    assert_eq!((&carried[0]["bytes"], &carried[0]["by"]), (&5.into(), &"env".into()));
+    let stat = |path: &str| world.box_ok("luggage", &format!("stat -c '%a %U %G' {path}"));
+    assert_eq!(stat("~/notes"), "640 vscode vscode");
+    assert_eq!(stat("/opt/tools/tool"), "750 root root");
+    assert_eq!(stat("/opt/tools"), "755 root root");
+    assert_eq!(stat(".env.local"), "600 vscode vscode");
+    assert_eq!(stat("~/deep ~/deep/er/data ~/deep/er/data/sub | sort -u"), "755 vscode vscode");
+    assert_eq!(
+        world.box_ok("luggage", "cat .env.local"),
+        "HOST=luggage.localhost {{HOME}}\nURL=luggage.localhost:80"
+    );
+    assert_eq!(
+        world.box_ok("luggage", "cd ~/deep/er/data; find . | sort | tr '\\n' ' '; cat near"),
+        ". ./a ./near ./sub ./sub/b b"
+    );
+    assert_eq!(world.box_ok("luggage", "cat ~/about.md"), "# Shop");
+    // PID 1 lets nothing run before it has its token; that came last.
+    let order = "test ! ~/notes -nt /run/agentbox/token && echo first";
+    assert_eq!(world.box_ok("luggage", order), "first");
+    assert!(world.audit_kinds("luggage").contains(&"carried".to_owned()));
+    let details = world.ok(&["inspect", "luggage"]);
+    assert!(details.contains("/workspace/.env.local"), "{details}");
+    assert!(!details.contains("luggage.localhost:80"), "contents are not kept");
+}
+
+#[test]
+fn carry_what_may_not_be_copied_is_refused_all_at_once() {
+    let mut world = World::bare();
+    world.set("DOCKER_HOST", "unix:///nonexistent/docker.sock");
+    world.configure("box: {cpMaxBytes: 1000}\n");
+    world.start_serve();
+    let home = user_home(&world);
+    write(home.join("large"), &"x".repeat(1001), 0o644);
+    write(home.join("notes"), "x", 0o644);
+    configure(
+        &world,
+        "carry: ['./../../etc/x=/x', '~/notes=//proc/1', '~/notes=/etc//shadow', {src: ~/large, dest: ~/../x}]\n",
+    );
+    let (code, _, said) = run(&world, &["create", "-n", "no", "--carry-yes"], &[]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("carry: refused"), "{said}");
+    for one in ["./../../etc/x → /x", "//proc/1", "/etc//shadow", "~/../x"] {
+        assert!(said.contains(one), "no {one} in {said}");
+    }
+    configure(&world, "carry: [~/large, ~/missing, {src: ~/notes, rules: [ghost]}]\n");
+    let (code, _, said) = run(&world, &["create", "-n", "no", "--carry-yes"], &[]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("no replacement set ghost"), "{said}");
+    configure(&world, "carry: [~/large, ~/missing]\n");
+    let (_, _, said) = run(&world, &["create", "-n", "no", "--carry-yes"], &[]);
+    assert!(said.contains("box.cpMaxBytes") && said.contains("optional: true"), "{said}");
+}
+
+#[test]
+fn carry_a_link_planted_in_the_project_is_shown_with_its_end() {
+    let world = World::headless();
+    let home = user_home(&world);
+    write(home.join(".ssh/id_ed25519"), "PRIVATE\n", 0o600);
+    write(home.join("notes"), "mine\n", 0o644);
+    symlink(home.join(".ssh/id_ed25519"), world.project().join("logo.svg")).unwrap();
+    configure(&world, "carry: [./logo.svg=/workspace/logo, ~/notes]\n");
+    let start = || {
+        let mut command = world.agentbox_command(&["create", "-n", "planted", "-y"]);
+        command.env("TERM", "xterm");
+        Terminal::start(command)
+    };
+    // Enter takes no file when there is something to look at twice.
+    let mut terminal = start();
+    terminal.shows("Copy them?");
+    let shown = terminal.text();
+    assert!(shown.contains("a link that leads out of the project, to ~/.ssh/id_ed25519"), "{shown}");
+    assert!(shown.contains("looks like a credential"), "{shown}");
+    terminal.keys("q\r");
+    let (status, said) = terminal.end();
+    assert_eq!(status.code(), Some(0), "{said}");
+    assert!(said.contains("no box was made"), "{said}");
+    assert_eq!(boxes(&world), 0);
+
+    // A list that changes after it was shown is not the one that was agreed to.
+    let mut terminal = start();
+    terminal.shows("Copy them?");
+    configure(&world, "carry: [./logo.svg=/workspace/logo, ~/.ssh]\n");
+    terminal.keys("c\r");
+    let (status, said) = terminal.end();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("changed after they were shown"), "{said}");
+    assert_eq!(boxes(&world), 0);
+
+    let mut terminal = start();
+    terminal.shows("Copy them?");
+    terminal.keys("\r");
+    let (status, said) = terminal.end();
+    assert_eq!(status.code(), Some(0), "{said}");
+    assert!(!world.in_box("planted", "test -e logo -o -e ~/.ssh/id_ed25519").status.success());
+    world.ok(&["destroy", "planted", "--yes"]);
+
+    configure(&world, "carry: [~/notes]\n");
+    let mut terminal = start();
+    terminal.shows("Copy them?");
+    terminal.keys("\r");
+    let (status, said) = terminal.end();
+    assert_eq!(status.code(), Some(0), "{said}");
+    assert_eq!(world.box_ok("planted", "cat ~/notes"), "mine");
+}
+
+#[test]
+fn carry_without_a_terminal_whoever_watches_is_asked() {
+    let world = World::headless();
+    write(user_home(&world).join("notes"), "mine\n", 0o640);
+    configure(&world, "carry: [~/notes]\n");
+    let watching = Running::start(world.agentbox_command(&["approvals", "--watch"]));
+    let create = || Running::start(world.agentbox_command(&["create", "-n", "asked"]));
+    // The one who watches may come a moment later than the first question.
+    let mut making = create();
+    let question = eventually(SLOW, "the question", || {
+        let found = world.questions().into_iter().find(|q| q["boxName"] == "asked");
+        if found.is_none() && making.has_ended() {
+            making = create();
+        }
+        found
+    });
+    assert_eq!(question["title"], "Copy ~/notes into the new box asked");
+    let line = &question["evidence"]["files"][0];
+    assert_eq!(line["path"], "~/notes → /home/vscode/notes, 0640");
+    assert_eq!(boxes(&world), 0);
+    let answer = |with: &str, question: &serde_json::Value| {
+        let (id, digest) = (question["id"].as_str().unwrap(), question["digest"].as_str().unwrap());
+        world.ok(&[with, id, "--digest", digest]);
+    };
+    answer("deny", &question);
+    let denied = making.end();
+    assert_eq!(denied.code, Some(1), "{}", denied.err);
+    assert!(denied.err.contains("no box was made"), "{}", denied.err);
+    assert_eq!(boxes(&world), 0);
+
+    let making = create();
+    answer("approve", &world.question_of("asked"));
+    let made = making.end_within(SLOW);
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    assert_eq!(world.box_ok("asked", "cat ~/notes"), "mine");
+    watching.kill();
+}
