@@ -5,7 +5,7 @@ use crate::commands::{
     agent, approvals, approve, attach, audit, checkpoints, code, complete_boxes, completions, cp,
     create, dashboard, demo, deny, destroy, doctor, download, events, fork, git, grants, inspect,
     integrations, list, logs, mute, open, pause, prepare, prune, quiet, quit, recover, screen,
-    secrets, serve, shell, ssh_config, start, status, stop, top, unpause, url, wait,
+    secrets, serve, shell, ssh_config, start, status, stop, top, unpause, url, validate, wait,
 };
 use crate::context::Context;
 use crate::error::Outcome;
@@ -87,6 +87,7 @@ pub enum Command {
     Integrations(integrations::Args),
     Status(status::Args),
     Doctor(doctor::Args),
+    Validate(validate::Args),
     Prepare(prepare::Args),
     Demo(demo::Args),
     Serve(serve::Args),
@@ -140,6 +141,7 @@ impl Command {
             Command::Integrations(args) => integrations::run(ctx, args),
             Command::Status(args) => status::run(ctx, args),
             Command::Doctor(args) => doctor::run(ctx, args),
+            Command::Validate(args) => validate::run(ctx, args),
             Command::Prepare(args) => prepare::run(ctx, args),
             Command::Demo(args) => demo::run(ctx, args),
             Command::Serve(args) => serve::run(ctx, args),

@@ -44,4 +44,5 @@ pub mod stop;
 pub mod top;
 pub mod unpause;
 pub mod url;
+pub mod validate;
 pub mod wait;
