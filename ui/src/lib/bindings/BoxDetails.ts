@@ -4,6 +4,7 @@ import type { BoxMount } from "./BoxMount";
 import type { BoxProcess } from "./BoxProcess";
 import type { BoxUsage } from "./BoxUsage";
 import type { BoxView } from "./BoxView";
+import type { Carried } from "./Carried";
 
 /**
  * Everything about one box that is no secret.
@@ -40,4 +41,8 @@ usage: BoxUsage | null,
 /**
  * None when it does not run, or the engine cannot tell.
  */
-processes: Array<BoxProcess> | null, mounts: Array<BoxMount>, };
+processes: Array<BoxProcess> | null, mounts: Array<BoxMount>, 
+/**
+ * Files from this computer that were copied into it when it was made.
+ */
+carried: Array<Carried>, };
