@@ -1,8 +1,9 @@
 //! `agentbox.yaml` before a box is made, and the files of this computer it wants in there.
 
-use crate::world::{Running, World, text};
+use crate::world::{Running, World, docker, text};
 use agentbox_e2e::pty::Terminal;
 use agentbox_e2e::wait::eventually;
+use bollard::query_parameters::{InspectContainerOptions, InspectNetworkOptions};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -30,6 +31,18 @@ fn boxes(world: &World) -> usize {
     world.json(&["list"])["boxes"].as_array().unwrap().len()
 }
 
+/// Whether anything of a box is on the engine.
+fn is_on_engine(name: &str) -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let docker = docker().await.unwrap();
+        let name = format!("agentbox-{name}");
+        let container = docker.inspect_container(&name, None::<InspectContainerOptions>).await;
+        let network = docker.inspect_network(&name, None::<InspectNetworkOptions>).await;
+        container.is_ok() || network.is_ok()
+    })
+}
+
 /// Exit code, standard output, standard error.
 fn run(world: &World, args: &[&str], env: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let output = world.agentbox_command(args).envs(env.iter().copied()).output().unwrap();
@@ -38,11 +51,7 @@ fn run(world: &World, args: &[&str], env: &[(&str, &str)]) -> (Option<i32>, Stri
 
 #[test]
 fn boxes_16_05_a_mistake_in_agentbox_yaml_costs_nothing() {
-    let mut world = World::bare();
-    // No engine answers there: whoever asks one fails with another message.
-    world.set("DOCKER_HOST", "unix:///nonexistent/docker.sock");
-    world.configure("");
-    world.start_serve();
+    let world = World::headless();
     let bad = "services:\n  web: {}\ntasks:\n  t: {command: x, needs: [nobody]}\n  u: {command: [a, 5]}\n";
     configure(&world, bad);
     let (code, _, said) = run(&world, &["create", "-n", "broken"], &[]);
@@ -56,6 +65,7 @@ fn boxes_16_05_a_mistake_in_agentbox_yaml_costs_nothing() {
         assert!(said.contains(line), "no {line} in {said}");
     }
     assert_eq!(boxes(&world), 0);
+    assert!(!is_on_engine("broken"));
 
     let (code, out, said) = run(&world, &["validate"], &[]);
     assert_eq!((code, out.as_str()), (Some(2), ""), "{said}");
@@ -81,7 +91,10 @@ fn boxes_16_15_files_of_this_computer_need_a_yes_of_their_own() {
     configure(&world, "carry: [~/notes]\n");
     let (code, _, said) = run(&world, &["create", "-n", "quiet", "-y"], &[]);
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("AGENTBOX_CARRY_YES=1") && said.contains("AGENTBOX_CARRY=skip"), "{said}");
+    assert!(
+        said.contains("AGENTBOX_CARRY_YES=1") && said.contains("AGENTBOX_CARRY=skip"),
+        "{said}"
+    );
     assert_eq!(boxes(&world), 0);
 
     let skip = [("AGENTBOX_CARRY", "skip"), ("AGENTBOX_CARRY_YES", "1")];
@@ -149,10 +162,7 @@ carry:
 
 #[test]
 fn carry_what_may_not_be_copied_is_refused_all_at_once() {
-    let mut world = World::bare();
-    world.set("DOCKER_HOST", "unix:///nonexistent/docker.sock");
-    world.configure("box: {cpMaxBytes: 1000}\n");
-    world.start_serve();
+    let world = World::over("auto", "box: {cpMaxBytes: 1000}\n");
     let home = user_home(&world);
     write(home.join("large"), &"x".repeat(1001), 0o644);
     write(home.join("notes"), "x", 0o644);
@@ -166,6 +176,7 @@ fn carry_what_may_not_be_copied_is_refused_all_at_once() {
     for one in ["./../../etc/x → /x", "//proc/1", "/etc//shadow", "~/../x"] {
         assert!(said.contains(one), "no {one} in {said}");
     }
+    assert!(!is_on_engine("no"));
     configure(&world, "carry: [~/large, ~/missing, {src: ~/notes, rules: [ghost]}]\n");
     let (code, _, said) = run(&world, &["create", "-n", "no", "--carry-yes"], &[]);
     assert_eq!(code, Some(1), "{said}");
@@ -192,7 +203,10 @@ fn carry_a_link_planted_in_the_project_is_shown_with_its_end() {
     let mut terminal = start();
     terminal.shows("Copy them?");
     let shown = terminal.text();
-    assert!(shown.contains("a link that leads out of the project, to ~/.ssh/id_ed25519"), "{shown}");
+    assert!(
+        shown.contains("a link that leads out of the project, to ~/.ssh/id_ed25519"),
+        "{shown}"
+    );
     assert!(shown.contains("looks like a credential"), "{shown}");
     terminal.keys("q\r");
     let (status, said) = terminal.end();

@@ -6,10 +6,10 @@
 
 mod pack;
 
+use ::project::carry::{Excludes, Planned, looks_secret, plan};
 use files::archive::MAX_ENTRIES;
 use files::folder::{Folder, Kind, Seen, is_detour};
 use files::rules::{MAX_DEPTH, Tops, check_link};
-use ::project::carry::{Excludes, Planned, looks_secret, plan};
 use protocol::carry::{CarryKind, CarryLine};
 use protocol::text::{shortened, size, visible};
 use sha2::{Digest, Sha256};
@@ -89,13 +89,17 @@ fn look(planned: Planned, root: &Path, home: &Path, limit: u64) -> Result<Entry,
     }
     let too_large = |bytes: u64| {
         let (bytes, limit) = (size(bytes), size(limit));
-        format!("it has {bytes}, more than the {limit} of box.cpMaxBytes; leave something out with exclude, or raise it")
+        format!(
+            "it has {bytes}, more than the {limit} of box.cpMaxBytes; leave something out with exclude, or raise it"
+        )
     };
     let what = match seen.kind {
         Kind::File if seen.size > limit => return Err(too_large(seen.size)),
         Kind::File => What::File { size: seen.size, mode: seen.mode & 0o777 },
         Kind::Folder if planned.is_rendered() => {
-            return Err("replaceEnvs, replace and rules are for a file, and this is a folder".to_owned());
+            return Err(
+                "replaceEnvs, replace and rules are for a file, and this is a folder".to_owned()
+            );
         }
         Kind::Folder => {
             let mut sum = Sum { limit, ..Sum::default() };
@@ -128,9 +132,8 @@ fn opened(real: &Path) -> io::Result<(Folder, PathBuf)> {
     let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the whole disk"));
     };
-    let folder = Folder::at(parent).map_err(|e| {
-        if is_detour(&e) { io::Error::other("it has moved meanwhile") } else { e }
-    })?;
+    let folder = Folder::at(parent)
+        .map_err(|e| if is_detour(&e) { io::Error::other("it has moved meanwhile") } else { e })?;
     Ok((folder, PathBuf::from(name)))
 }
 
@@ -274,9 +277,9 @@ impl Plan {
         let there = self.entries.iter().filter(|entry| entry.what != What::Missing);
         let places: Vec<String> = there.map(Entry::place).collect();
         let again = |(at, place): (usize, &String)| {
-            places[..at].contains(place).then(|| {
-                format!("{}: two entries go there", shortened(place, 200))
-            })
+            places[..at]
+                .contains(place)
+                .then(|| format!("{}: two entries go there", shortened(place, 200)))
         };
         places.iter().enumerate().filter_map(again).collect()
     }

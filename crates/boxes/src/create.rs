@@ -15,6 +15,7 @@ use crate::project::{canonical_folder, configured_root, folder_name, project_has
 use crate::record::NestedRepo;
 use crate::repo::{self, Carry, Found, ObjectStore, RepoSnapshot, Start, Survey};
 use crate::{Boxes, Error, Features, Record, Stage, carry, docker, env_files, limits, ports};
+use ::project::render::Values;
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountBindOptions,
     MountTmpfsOptions, MountType, NetworkCreateRequest,
@@ -22,7 +23,6 @@ use bollard::models::{
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, StartContainerOptions, UploadToContainerOptionsBuilder,
 };
-use ::project::render::Values;
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use protocol::carry::{Carried, CarryBy};

@@ -107,8 +107,7 @@ fn render(ui: &Ui, files: &[CarryLine]) -> String {
             _ => size::bytes(file.bytes),
         };
         let user = file.user.map(|user| format!("user {user}"));
-        let notes: Vec<String> =
-            file.notes.iter().chain(&user).map(|note| visible(note)).collect();
+        let notes: Vec<String> = file.notes.iter().chain(&user).map(|note| visible(note)).collect();
         rows.push(vec![
             visible(&file.src),
             visible(&file.dest),
@@ -136,7 +135,11 @@ enum Answer {
 }
 
 fn answer(ui: &Ui, careful: bool) -> Option<Answer> {
-    let choices = if careful { "[c]opy, [W]ithout these files, [q]uit" } else { "[C]opy, [w]ithout these files, [q]uit" };
+    let choices = if careful {
+        "[c]opy, [W]ithout these files, [q]uit"
+    } else {
+        "[C]opy, [w]ithout these files, [q]uit"
+    };
     loop {
         let mut stderr = io::stderr().lock();
         let _ = write!(stderr, "{} {choices}: ", ui.err.bold("Copy them?"));

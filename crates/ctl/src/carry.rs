@@ -114,7 +114,8 @@ impl Laying<'_> {
         }
         let fresh = parent.join(format!(".agentbox-{}-{}", std::process::id(), self.count));
         let mut options = OpenOptions::new();
-        let mut file = options.write(true).create_new(true).mode(0o600).open(&fresh).doing(doing)?;
+        let mut file =
+            options.write(true).create_new(true).mode(0o600).open(&fresh).doing(doing)?;
         let written = io::copy(content, &mut file)
             // Before the mode: a change of owner takes bits of it away.
             .and_then(|_| fchown(&file, Some(self.owner.0), Some(self.owner.1)))

@@ -32,7 +32,8 @@ pub(crate) struct Checked {
 impl Core {
     /// What would be copied into a box of this folder.
     pub(crate) async fn carry_plan(&self, workspace: &Path) -> Result<CarryPlan, ControlError> {
-        let root = boxes::project::project_root(workspace).await.map_err(crate::engine::control_error)?;
+        let root =
+            boxes::project::project_root(workspace).await.map_err(crate::engine::control_error)?;
         let (project, warnings) = read(&root)?;
         let plan = self.resolved(project, &root).await?;
         Ok(CarryPlan { files: plan.lines(), digest: plan.digest(), warnings })
@@ -144,7 +145,9 @@ fn read(root: &Path) -> Result<(Project, Vec<String>), ControlError> {
     let mut options = std::fs::OpenOptions::new();
     let open = options.read(true).custom_flags(nix::libc::O_NONBLOCK).open(&path);
     let file = match open {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((Project::default(), Vec::new())),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Ok((Project::default(), Vec::new()));
+        }
         file => file.map_err(|e| failed(e.to_string()))?,
     };
     if !file.metadata().is_ok_and(|data| data.is_file()) {

@@ -126,8 +126,8 @@ fn normal(path: &str) -> String {
 pub fn denied(path: &str) -> Option<String> {
     let path = normal(path);
     let bare = path.trim_end_matches('/');
-    let at_or_below = |top: &&str| {
-        bare.strip_prefix(*top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    let at_or_below = |top: &str| {
+        bare.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     if bare.is_empty() {
         return Some("the whole box is no destination".to_owned());
@@ -139,7 +139,7 @@ pub fn denied(path: &str) -> Option<String> {
         return Some(format!("nothing can be copied to {top}"));
     }
     let sudoers = bare.strip_prefix("/etc/").is_some_and(|name| name.starts_with("sudoers"));
-    if sudoers || OWN.iter().any(|top| at_or_below(&top)) {
+    if sudoers || OWN.iter().any(|top| at_or_below(top)) {
         return Some("this is the box's own".to_owned());
     }
     None

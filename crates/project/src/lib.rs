@@ -5,6 +5,7 @@
 //! is bounded in size, depth and what its aliases unfold to, and what of it is shown is made visible.
 //! Everything wrong is found at once; keys nobody knows are warnings, because the reader in an older
 //! image must not fail over a newer file.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod carry;
 mod model;

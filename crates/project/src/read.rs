@@ -4,7 +4,9 @@ mod carry;
 mod fields;
 mod graph;
 mod image;
+mod once;
 mod ready;
+mod restart;
 mod rules;
 mod units;
 

@@ -1,4 +1,5 @@
 //! What holds for every text.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentbox_project::carry::{denied, plan};
 use agentbox_project::render::{Values, render};

@@ -1,4 +1,5 @@
 //! What a whole file means.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use agentbox_project::{
     Backoff, Command, Expose, OnTimeout, PortMapping, Probe, Project, Replaced, Restart, Run,

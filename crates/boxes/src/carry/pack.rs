@@ -89,7 +89,8 @@ impl Plan {
         let mut tar = tar::Builder::new(Sender::new(sender.clone()));
         let mut carried = Vec::new();
         for (number, entry) in self.entries.iter().enumerate() {
-            let mut reading = Reading { tar: &mut tar, left: self.limit, hash: Sha256::new(), bytes: 0 };
+            let mut reading =
+                Reading { tar: &mut tar, left: self.limit, hash: Sha256::new(), bytes: 0 };
             let done = match entry.what {
                 What::Missing => continue,
                 What::File { .. } => reading.file(entry, number, values),

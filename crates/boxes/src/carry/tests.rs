@@ -61,7 +61,8 @@ fn a_link_planted_in_the_project_is_shown_with_its_end() {
     let host = Host::new();
     symlink(host.home.join(".ssh/id_ed25519"), host.root.join("conf/app.json")).unwrap();
     symlink(host.home.join(".ssh"), host.root.join("assets")).unwrap();
-    let lines = host.resolve("['./conf/app.json=/x', './assets/id_ed25519=/y']", 100).unwrap().lines();
+    let lines =
+        host.resolve("['./conf/app.json=/x', './assets/id_ed25519=/y']", 100).unwrap().lines();
     for line in &lines {
         assert_eq!(
             line.warnings,
@@ -123,7 +124,9 @@ fn a_changed_list_has_another_digest() {
     let digest = |carry: &str| host.resolve(carry, 1000).unwrap().digest();
     let first = digest("[~/notes]");
     assert_eq!(first, digest("[~/notes]"));
-    for other in ["[~/notes=/x]", "[{src: ~/notes, mode: 0600}]", "[{src: ~/notes, replaceEnvs: true}]"] {
+    for other in
+        ["[~/notes=/x]", "[{src: ~/notes, mode: 0600}]", "[{src: ~/notes, replaceEnvs: true}]"]
+    {
         assert_ne!(first, digest(other), "{other}");
     }
     fs::write(host.home.join("notes"), "longer than before").unwrap();

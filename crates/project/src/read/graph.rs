@@ -37,7 +37,7 @@ pub(super) fn check(project: &Project, seen: &[Seen], problems: &mut Problems) {
                     let message = format!("needs {need}, which is no service and no task");
                     match super::fields::did_you_mean(need.as_str(), &known) {
                         Some(hint) => {
-                            problems.error_hint("Y051", *place, unit.at.path(), &message, &hint)
+                            problems.error_hint("Y051", *place, unit.at.path(), &message, &hint);
                         }
                         None => problems.error("Y051", *place, unit.at.path(), &message),
                     }

@@ -1,7 +1,8 @@
 //! `ready_when`.
 
 use super::fields::{At, Fields, entries, scalar, string};
-use super::units::{is_passable, millis};
+use super::restart::millis;
+use super::units::is_passable;
 use crate::problem::Problems;
 use crate::yaml::Node;
 use crate::{OnTimeout, Pattern, Probe, ReadyWhen};

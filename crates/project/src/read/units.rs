@@ -1,12 +1,12 @@
 //! Services and tasks.
 
-use super::fields::{At, Fields, HIGHEST, did_you_mean, entries, list, scalar, string, wrong_type};
+use super::fields::{At, Fields, entries, list, scalar, string, wrong_type};
+use super::once::run_once;
+use super::restart::{backoff, millis, restart};
 use super::{image, ready};
 use crate::problem::Problems;
 use crate::yaml::{Key, Kind, Node, Scalar};
-use crate::{
-    Backoff, BadName, Command, Env, Expose, Place, Restart, Run, RunOnce, Service, Task, UnitName,
-};
+use crate::{BadName, Command, Env, Expose, Place, Run, Service, Task, UnitName};
 use protocol::text::shortened;
 use std::time::Duration;
 
@@ -27,9 +27,7 @@ const SERVICE: &[&str] = &[
 const TASK: &[&str] = &["command", "cwd", "env", "needs", "run_once", "timeout_ms"];
 /// Known, but of services only; and those of tasks only.
 const NOT_TASK: &[&str] = &["restart", "autostart", "backoff", "ready_when", "expose"];
-const BACKOFF: &[&str] = &["initial_ms", "max_ms", "factor", "max_attempts", "reset_after_ms"];
 const EXPOSE: &[&str] = &["port", "as"];
-const RESTARTS: [&str; 3] = ["always", "on-failure", "never"];
 
 /// A unit as far as the graph is concerned, even when something else is wrong with it.
 #[derive(Debug)]
@@ -276,75 +274,6 @@ fn is_variable(text: &str) -> bool {
     text.bytes().all(fits) && text.bytes().next().is_some_and(|b| !b.is_ascii_digit())
 }
 
-fn restart(fields: &Fields<'_>, problems: &mut Problems) -> Restart {
-    let Some((node, at)) = fields.get("restart") else { return Restart::OnFailure };
-    match string(node) {
-        Some("always") => Restart::Always,
-        Some("on-failure") => Restart::OnFailure,
-        Some("never") => Restart::Never,
-        other => {
-            let message = format!("must be one of {}", RESTARTS.join(", "));
-            let hint = other.and_then(|word| did_you_mean(word, &RESTARTS));
-            match hint {
-                Some(hint) => problems.error_hint("Y017", node.place, at.path(), &message, &hint),
-                None => problems.error("Y017", node.place, at.path(), &message),
-            }
-            Restart::OnFailure
-        }
-    }
-}
-
-/// A time in milliseconds.
-pub(super) fn millis(
-    fields: &Fields<'_>,
-    key: &str,
-    least: i64,
-    code: &'static str,
-    problems: &mut Problems,
-) -> Option<Duration> {
-    let found = fields.int(key, least..=HIGHEST, code, problems)?;
-    Some(Duration::from_millis(found.unsigned_abs()))
-}
-
-fn backoff(fields: &Fields<'_>, problems: &mut Problems) -> Backoff {
-    let plain = Backoff::default();
-    let Some((node, at)) = fields.get("backoff") else { return plain };
-    if entries(node).is_none() {
-        let message = format!("must be a mapping, not {}", node.what());
-        problems.error("Y018", node.place, at.path(), &message);
-        return plain;
-    }
-    let fields = Fields::new(node, at.clone());
-    fields.warn_unknown(BACKOFF, problems);
-    let mut time = |key, otherwise| millis(&fields, key, 0, "Y018", problems).unwrap_or(otherwise);
-    let initial = time("initial_ms", plain.initial);
-    let max = time("max_ms", plain.max);
-    let reset_after = time("reset_after_ms", plain.reset_after);
-    let attempts = fields.int("max_attempts", 0..=i64::from(u32::MAX), "Y018", problems);
-    let factor = factor(&fields, plain.factor, problems);
-    if max < initial {
-        let message = format!(
-            "max_ms ({}) must not be less than initial_ms ({})",
-            max.as_millis(),
-            initial.as_millis()
-        );
-        problems.error("Y018", node.place, at.path(), &message);
-    }
-    let max_attempts = attempts.and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0);
-    Backoff { initial, max, factor, max_attempts, reset_after }
-}
-
-fn factor(fields: &Fields<'_>, otherwise: f64, problems: &mut Problems) -> f64 {
-    let Some((node, at)) = fields.get("factor") else { return otherwise };
-    match scalar(node).and_then(Scalar::number) {
-        Some(factor) if factor.is_finite() && factor >= 1.0 => factor,
-        _ => {
-            problems.error("Y018", node.place, at.path(), "must be a number of at least 1");
-            otherwise
-        }
-    }
-}
-
 fn needs(fields: &Fields<'_>, problems: &mut Problems) -> Vec<(UnitName, Place)> {
     let Some((node, at)) = fields.get("needs") else { return Vec::new() };
     let Some(all) = list(node) else {
@@ -394,52 +323,4 @@ fn tail(fields: &Fields<'_>) -> Option<bool> {
     let (node, at) = fields.get("ide")?;
     let (tail, _) = Fields::new(node, at).get("tail")?;
     scalar(tail).and_then(Scalar::bool)
-}
-
-fn run_once(fields: &Fields<'_>, problems: &mut Problems) -> Option<RunOnce> {
-    let (node, at) = fields.get("run_once")?;
-    let bad = |problems: &mut Problems| {
-        let message = "must be true, false, {check: command} or {inputs: [file, …]}";
-        problems.error("Y040", node.place, at.path(), message);
-        None
-    };
-    let pairs = match &node.kind {
-        Kind::Scalar(scalar) if scalar.is_null() => return None,
-        Kind::Scalar(scalar) => match scalar.bool() {
-            Some(once) => return once.then_some(RunOnce::Marker),
-            None => return bad(problems),
-        },
-        Kind::Map(pairs) if pairs.len() == 1 => pairs,
-        _ => return bad(problems),
-    };
-    let (key, value) = pairs.first()?;
-    let at = at.key(&key.text);
-    match key.text.as_str() {
-        "check" => match string(value) {
-            Some(text) if !text.trim().is_empty() && is_passable(text) => {
-                if text.contains("{{AGENTBOX_") {
-                    let hint = "use $AGENTBOX_BOX_NAME and the like";
-                    let message = "placeholders are not expanded in a check";
-                    problems.warning("W003", value.place, at.path(), message, Some(hint));
-                }
-                Some(RunOnce::Check(text.to_owned()))
-            }
-            _ => {
-                problems.error("Y040", value.place, at.path(), "must be a command");
-                None
-            }
-        },
-        "inputs" => match list(value) {
-            Some(all) if !all.is_empty() => {
-                let before = problems.errors.len();
-                let inputs = strings(all, &at, "Y040", problems);
-                (problems.errors.len() == before).then_some(RunOnce::Inputs(inputs))
-            }
-            _ => {
-                problems.error("Y040", value.place, at.path(), "must be a list of files");
-                None
-            }
-        },
-        _ => bad(problems),
-    }
 }
