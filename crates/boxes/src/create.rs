@@ -237,7 +237,7 @@ impl Saga {
         let step = Step::start(&self.watcher, "Copy the project");
         self.or_cancelled(self.begin(project, &container, &luggage, &step)).await?;
         step.done();
-        let carried = self.or_cancelled(self.carry_and_release(&record)).await?;
+        let carried = Box::pin(self.or_cancelled(self.carry_and_release(&record))).await?;
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
         let skipped =
             project.survey.repos.iter().zip(luggage.carries).flat_map(|(found, carry)| {
@@ -431,7 +431,8 @@ impl Saga {
             host_workspace: Some(record.workspace.display().to_string()),
             project_root: Some(record.project_root.display().to_string()),
         };
-        let carried = self.boxes.carry(&record.container, plan, values, *by).await?;
+        let carrying = self.boxes.carry(&record.container, plan, values, *by);
+        let carried = Box::pin(carrying).await?;
         let (token, daemons) = (self.spec.token.clone(), self.spec.daemons.clone());
         self.boxes.go(&record.container, &Go { token, daemons }).await?;
         step.done();

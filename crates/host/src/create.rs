@@ -33,7 +33,8 @@ impl Core {
         let name = given.unwrap_or_else(|| BoxName::from_folder(&folder, &id));
         let reserved = Reserved::take(self, &name, &id)?;
         // Before anything is asked of an engine.
-        let checked = self.check_project(&request, &project_root, &id, &name).await?;
+        let checking = self.check_project(&request, &project_root, &id, &name);
+        let checked = Box::pin(checking).await?;
         let what = format!("for {}", workspace.display());
         let log = OpLog::begin(&self.home, "create", &what, watcher);
         let wanted = Wanted { workspace, project_root, id, reserved, start, request, checked };
