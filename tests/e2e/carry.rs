@@ -60,7 +60,7 @@ fn boxes_16_05_a_mistake_in_agentbox_yaml_costs_nothing() {
     for line in [
         "agentbox.yaml:2:8: services.web: needs command or image (Y011)",
         "agentbox.yaml:4:27: tasks.t: needs nobody, which is no service and no task (Y051)",
-        "agentbox.yaml:5:22: tasks.u.command[1]: must be a string, not a number (Y013)",
+        "agentbox.yaml:5:20: tasks.u.command[1]: must be a string, not a number (Y013)",
     ] {
         assert!(said.contains(line), "no {line} in {said}");
     }

@@ -90,11 +90,11 @@ fn ask(ctx: &Context, workspace: &str) -> Result<Option<CarryChoice>, CommandErr
     ctx.ui.say(&render(&ctx.ui, &plan.files));
     let careful = plan.files.iter().any(|file| !file.warnings.is_empty());
     match answer(&ctx.ui, careful) {
-        Some(Answer::Copy) => {
+        Answer::Copy => {
             Ok(Some(CarryChoice::Copy { digest: Some(plan.digest), by: CarryBy::Prompt }))
         }
-        Some(Answer::Without) => Ok(Some(CarryChoice::Skip)),
-        None => Err(CommandError::new(Kind::Declined, "cancelled; no box was made")),
+        Answer::Without => Ok(Some(CarryChoice::Skip)),
+        Answer::Cancel => Err(CommandError::new(Kind::Declined, "cancelled; no box was made")),
     }
 }
 
@@ -132,9 +132,10 @@ fn render(ui: &Ui, files: &[CarryLine]) -> String {
 enum Answer {
     Copy,
     Without,
+    Cancel,
 }
 
-fn answer(ui: &Ui, careful: bool) -> Option<Answer> {
+fn answer(ui: &Ui, careful: bool) -> Answer {
     let choices = if careful {
         "[c]opy, [W]ithout these files, [q]uit"
     } else {
@@ -146,8 +147,8 @@ fn answer(ui: &Ui, careful: bool) -> Option<Answer> {
         let _ = stderr.flush();
         let mut line = String::new();
         // The end of input is no answer.
-        if io::stdin().lock().read_line(&mut line).is_ok_and(|read| read == 0) {
-            return None;
+        if !io::stdin().lock().read_line(&mut line).is_ok_and(|read| read > 0) {
+            return Answer::Cancel;
         }
         if let Some(answer) = meant(&line, careful) {
             return answer;
@@ -156,12 +157,12 @@ fn answer(ui: &Ui, careful: bool) -> Option<Answer> {
 }
 
 /// None when it is unclear. Enter takes the files unless there is something to look at twice.
-fn meant(line: &str, careful: bool) -> Option<Option<Answer>> {
+fn meant(line: &str, careful: bool) -> Option<Answer> {
     match line.trim().to_ascii_lowercase().as_str() {
-        "" if careful => Some(Some(Answer::Without)),
-        "" | "c" | "copy" | "y" | "yes" => Some(Some(Answer::Copy)),
-        "w" | "without" | "skip" | "s" => Some(Some(Answer::Without)),
-        "q" | "quit" | "n" | "no" | "cancel" => Some(None),
+        "" if careful => Some(Answer::Without),
+        "" | "c" | "copy" | "y" | "yes" => Some(Answer::Copy),
+        "w" | "without" | "skip" | "s" => Some(Answer::Without),
+        "q" | "quit" | "n" | "no" | "cancel" => Some(Answer::Cancel),
         _ => None,
     }
 }
@@ -195,10 +196,10 @@ mod tests {
 
     #[test]
     fn enter_is_careful() {
-        assert_eq!(meant("\n", false), Some(Some(Answer::Copy)));
-        assert_eq!(meant("\n", true), Some(Some(Answer::Without)));
-        assert_eq!(meant("Copy\n", true), Some(Some(Answer::Copy)));
-        assert_eq!(meant("q\n", false), Some(None));
+        assert_eq!(meant("\n", false), Some(Answer::Copy));
+        assert_eq!(meant("\n", true), Some(Answer::Without));
+        assert_eq!(meant("Copy\n", true), Some(Answer::Copy));
+        assert_eq!(meant("q\n", false), Some(Answer::Cancel));
         assert_eq!(meant("what\n", false), None);
     }
 }

@@ -50,9 +50,8 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     let path = find(args.path.as_deref().unwrap_or(Path::new(".")))?;
     let parsed = Project::parse(&read(&path)?);
     let refused = refused(&path, &parsed);
-    let valid = parsed.project.is_some()
-        && refused.is_empty()
-        && !(args.strict && !parsed.warnings.is_empty());
+    let fine = parsed.warnings.is_empty() || !args.strict;
+    let valid = fine && parsed.project.is_some() && refused.is_empty();
     let project = parsed.project.clone().unwrap_or_default();
     if args.json {
         let report = Report {

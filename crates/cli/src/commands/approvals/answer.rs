@@ -102,6 +102,7 @@ fn send(ctx: &Context, client: &Client, request: &Request) {
 
 /// What a line or an event leads to.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there are a few at a time")]
 enum Step {
     Say(String),
     Ask(Request),
