@@ -76,6 +76,7 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::PauseBox { .. }
         | Request::UnpauseBox { .. }
         | Request::Details { .. }
+        | Request::Units { .. }
         | Request::WhatIfDestroyed { .. }
         | Request::DestroyBox { .. }
         | Request::Questions

@@ -41,6 +41,7 @@ mod remember;
 mod services;
 mod sessions;
 mod ssh;
+mod supervisor;
 mod transfers;
 mod two_boxes;
 mod urls;

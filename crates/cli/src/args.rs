@@ -5,7 +5,7 @@ use crate::commands::{
     agent, approvals, approve, attach, audit, checkpoints, code, complete_boxes, completions, cp,
     create, dashboard, demo, deny, destroy, doctor, download, events, fork, git, grants, inspect,
     integrations, list, logs, mute, open, pause, prepare, prune, quiet, quit, recover, screen,
-    secrets, serve, shell, ssh_config, start, status, stop, top, unpause, url, validate, wait,
+    secrets, serve, services, shell, ssh_config, start, status, stop, top, unpause, url, validate, wait,
 };
 use crate::context::Context;
 use crate::error::Outcome;
@@ -54,6 +54,7 @@ pub enum Command {
     List(list::Args),
     Dashboard(dashboard::Args),
     Shell(shell::Args),
+    Services(services::Args),
     Wait(wait::Args),
     Logs(logs::Args),
     Top(top::Args),
@@ -109,6 +110,7 @@ impl Command {
             Command::List(args) => list::run(ctx, args),
             Command::Dashboard(args) => dashboard::run(ctx, args),
             Command::Shell(args) => shell::run(ctx, args),
+            Command::Services(args) => services::run(ctx, args),
             Command::Wait(args) => wait::run(ctx, args),
             Command::Logs(args) => logs::run(ctx, args),
             Command::Top(args) => top::run(ctx, args),

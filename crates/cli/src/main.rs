@@ -19,6 +19,7 @@ mod copying;
 mod error;
 mod exec;
 mod follow;
+mod in_box;
 mod interrupt;
 mod json;
 mod launch;

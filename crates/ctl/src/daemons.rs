@@ -8,6 +8,7 @@ use crate::dockerd;
 use crate::error::{Doing, Error, Result};
 use crate::passwd::Account;
 use crate::supervise::{Probe, Unit};
+use crate::supervisor;
 use protocol::ctl::{BOX_USER, Daemons, paths};
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
@@ -25,6 +26,8 @@ const NOVNC: &str = "/usr/share/novnc";
 const AUTOCUTSEL: &str = "/usr/bin/autocutsel";
 const SSHD: &str = "/usr/sbin/sshd";
 const HOSTS: &str = "/etc/hosts";
+/// What keeps the project's tasks and services running; its log has this name.
+pub const SUPERVISOR: &str = "ctl-daemon";
 const DISPLAY: &str = ":1";
 const DISPLAYS: &str = "/tmp/.X11-unix";
 const DISPLAY_SOCKET: &str = "/tmp/.X11-unix/X1";
@@ -79,6 +82,8 @@ pub fn units(user: &Account) -> Vec<Unit> {
             ..unit("dockerd", prepared("dockerd"))
         });
     }
+    // After the engine, which units may use, and before what they do not need.
+    units.push(Unit { stop: seconds(16), ..unit(SUPERVISOR, prepared("supervisor")) });
     if has(paths::SCREEN_PASSWORD) && has(XVNC) && has(WEBSOCKIFY) {
         units.push(Unit {
             ready: Some((Probe::Socket(DISPLAY_SOCKET.into()), seconds(5))),
@@ -168,7 +173,17 @@ pub fn run(args: &[OsString]) -> Result<i32> {
         Some("dockerd") => dockerd::prepare()?,
         Some("xvnc") => xvnc(),
         Some("sshd") => sshd()?,
-        _ => return Err(Error::Usage("daemon is for PID 1: dockerd, xvnc or sshd.".into())),
+        Some("supervisor") => {
+            let mut command = supervisor::daemon::prepare()?;
+            if has(paths::SCREEN_PASSWORD) && has(XVNC) {
+                command.env("DISPLAY", DISPLAY);
+            }
+            command
+        }
+        _ => {
+            let known = "dockerd, xvnc, sshd or supervisor";
+            return Err(Error::Usage(format!("daemon is for PID 1: {known}.")));
+        }
     };
     let program = command.get_program().to_owned();
     Err(Error::Io(format!("run {}", program.display()), command.exec()))

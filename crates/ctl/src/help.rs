@@ -14,6 +14,13 @@ Commands for people and agents:
   download workspace            the whole workspace to the host's project folder
   open <address>                offer a web page to the person
   checkpoint create …           keep this box as it is now
+  status                        the tasks and services of agentbox.yaml
+  logs <unit> [-f]              what one of them says
+  start|stop|restart <service>  one service
+  run-task <task> [--wait]      run a task again
+  reload                        read agentbox.yaml again
+  wait-ready                    wait until tasks are done and services up
+  validate [path]               check agentbox.yaml
   event <kind> [json]           tell whoever follows 'agentbox events' something
   rpc <method> [json]           one raw call to the host
   help [command]                this text, or more about one command
@@ -129,6 +136,98 @@ Posts {method, params} to the host, prints what the command said there and ends 
 ",
     ),
     (
+        "status",
+        "\
+agentbox-ctl status [--json]
+
+The tasks and services of /workspace/agentbox.yaml: how they are, what they wait for, who listens on
+which port. The supervisor that runs them is started by PID 1 and logs to
+/var/log/agentbox/ctl-daemon.log
+",
+    ),
+    (
+        "logs",
+        "\
+agentbox-ctl logs <unit> [-n|--tail <count>] [-f|--follow] [--json]
+
+What a task or service said, the newest 200 lines: '<time> O|E <line>'. Lines of the supervisor
+begin with '[ctl] '. With --follow it goes on.
+",
+    ),
+    (
+        "start",
+        "\
+agentbox-ctl start <service> [--now] [--json]
+
+Starts a service and services it needs that do not start by themselves. It waits for what it needs,
+unless --now is given.
+",
+    ),
+    (
+        "stop",
+        "\
+agentbox-ctl stop <service> [--json]
+
+Asks the service and all it started to end, and insists after its stop_grace_ms. It stays stopped
+until 'start', or the next start of the box.
+",
+    ),
+    (
+        "restart",
+        "\
+agentbox-ctl restart <service> [--json]
+
+Stops and starts a service. Its pauses between attempts begin anew.
+",
+    ),
+    (
+        "recreate",
+        "\
+agentbox-ctl recreate <service> --yes
+
+Removes the container of a service with an image and makes it anew from what agentbox.yaml says now.
+What is in it is lost. Until then a container is kept as it was made, and 'status --json' says 'drift'.
+",
+    ),
+    (
+        "reload",
+        "\
+agentbox-ctl reload [--json]
+
+Reads agentbox.yaml again. What changed is stopped and started as it is now, the rest goes on. Exit
+code 2 and no change at all when the file has mistakes.
+",
+    ),
+    (
+        "run-task",
+        "\
+agentbox-ctl run-task <task> [--force] [--wait] [--json]
+
+Runs a task again. One that is done is left alone unless --force is given, which also runs it
+although run_once says it need not. With --wait what it says is shown, and its exit code is this
+command's: 124 when it took longer than its timeout_ms, 1 when it was skipped.
+",
+    ),
+    (
+        "wait-ready",
+        "\
+agentbox-ctl wait-ready [--timeout <ms>] [--units <name>…] [--no-fail-fast] [--json]
+
+Waits until tasks are done and services up: all that start by themselves, or those that are named.
+Exit code 1 after 60000 ms or another time, and at once when one of them has failed unless
+--no-fail-fast is given; 2 when there is no such unit or agentbox.yaml has mistakes.
+",
+    ),
+    (
+        "validate",
+        "\
+agentbox-ctl validate [path] [--strict] [--json]
+
+Checks agentbox.yaml, or another file. Exit code 2 when it has mistakes or is not there, and with
+--strict when there are warnings.
+",
+    ),
+    (
         "init",
         "\
 agentbox-ctl init
@@ -149,9 +248,12 @@ releases PID 1.
     (
         "daemon",
         "\
-agentbox-ctl daemon dockerd|xvnc|sshd
+agentbox-ctl daemon [--socket <path>] [--config <path>] [--log-dir <path>] [--state-dir <path>]
+                    [--workspace <path>]
+agentbox-ctl daemon dockerd|xvnc|sshd|supervisor
 
-Run by PID 1: makes the way free for one of the box's daemons and becomes it.
+The supervisor of the project's tasks and services, once per socket. With a name, run by PID 1: makes
+the way free for one of the box's daemons and becomes it.
 ",
     ),
     (

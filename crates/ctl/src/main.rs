@@ -49,6 +49,7 @@ mod shim;
 mod signals;
 mod stop;
 mod supervise;
+mod supervisor;
 mod unbundle;
 mod unpack;
 mod unpack_into;
@@ -93,6 +94,9 @@ fn run(args: &[OsString]) -> Result<i32> {
         "begin" => begin::run(rest),
         "carry" => carry::run(),
         "go" => go::run(),
+        "daemon" if rest.first().is_none_or(|word| word.as_encoded_bytes().starts_with(b"-")) => {
+            supervisor::daemon::run(rest)
+        }
         "daemon" => daemons::run(rest),
         "bridge" => bridge::run(),
         "forward" => forward::run(rest),
@@ -120,6 +124,10 @@ fn run(args: &[OsString]) -> Result<i32> {
         "open" => open::run(rest),
         "checkpoint" => checkpoint::run(rest),
         "merge" => git::merge_command(rest),
+        "container-unit" => supervisor::container::run(),
+        "recreate" => supervisor::recreate::run(rest),
+        "validate" => supervisor::validate::run(rest),
+        name if supervisor::client::COMMANDS.contains(&name) => supervisor::client::run(name, rest),
         "help" | "--help" | "-h" => help::run(rest),
         "--version" | "-V" => {
             say(concat!("agentbox-ctl ", env!("CARGO_PKG_VERSION"), "\n"));

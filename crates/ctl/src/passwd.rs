@@ -41,6 +41,16 @@ impl Account {
     }
 }
 
+/// The groups a user was added to.
+pub fn groups_of(group: &str, name: &str) -> Vec<u32> {
+    let of = |line: &str| {
+        let fields = fields(line);
+        let [_, _, id, members, ..] = fields.as_slice() else { return None };
+        members.split(',').any(|member| member == name).then(|| id.parse().ok())?
+    };
+    group.lines().filter_map(of).collect()
+}
+
 /// Gives `name` the ids `uid` and `gid`; the group of the same name follows.
 pub fn renumber(passwd: &str, group: &str, name: &str, uid: u32, gid: u32) -> Option<Renumbered> {
     let old = Account::find(passwd, name)?;

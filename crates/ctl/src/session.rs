@@ -56,6 +56,8 @@ fn tmux(args: &[&str]) -> Result<Output> {
     let mut command = Command::new(TMUX);
     // A session started inside another one is one beside it, not in it.
     command.args(args).env_remove("TMUX").stdin(Stdio::null());
+    // Nor is it part of a task or a service that starts it.
+    command.env_remove(protocol::supervisor::ENV_UNIT);
     command.output().map_err(|e| Error::Program("tmux", e))
 }
 

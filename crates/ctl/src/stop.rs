@@ -1,9 +1,11 @@
-//! The end of a box, in order: its sessions and commands first, then the daemons, last started first.
+//! The end of a box, in order: its sessions and commands, its tasks and services, then the daemons,
+//! last started first.
 //!
 //! The surprising thing: processes the engine started beside us are not our children, so “all gone”
 //! is asked of the kernel, not of `wait`. The inner engine's containers are left to it: it asks them
 //! itself, and knows how.
 
+use crate::daemons::SUPERVISOR;
 use crate::init::{log, reap};
 use crate::signals::Signals;
 use crate::supervise::{Supervisor, Unit};
@@ -18,6 +20,8 @@ use std::time::{Duration, Instant};
 const COMMANDS: Duration = Duration::from_secs(10);
 /// What is left is killed by then, whatever it is.
 const ALL: Duration = Duration::from_secs(27);
+/// For tasks and services; the supervisor has its own, shorter limit.
+const UNITS: Duration = Duration::from_secs(17);
 const STEP: Duration = Duration::from_millis(10);
 const EVERYONE: Pid = Pid::from_raw(-1);
 /// Programs that belong to the inner engine.
@@ -35,7 +39,17 @@ const ENGINE: [&str; 7] = [
 pub fn stop(units: &Supervisor, signals: &mut Signals) {
     let began = Instant::now();
     let daemons: Vec<Pid> = units.running().map(|(_, pid)| pid).collect();
-    let commands = || processes().into_iter().filter(|p| !p.belongs_to(&daemons));
+    // The supervisor ends what it started, in its own order.
+    let supervisor = units.running().find(|(unit, _)| unit.name == SUPERVISOR).map(|(_, pid)| pid);
+    let commands = || {
+        let all = processes();
+        let supervised = supervisor.map(|pid| below(pid, &all)).unwrap_or_default();
+        let other = |p: &Process| !p.belongs_to(&daemons) && !supervised.contains(&p.pid);
+        all.into_iter().filter(other).collect::<Vec<_>>()
+    };
+    if let Some(pid) = supervisor {
+        let _ = kill(pid, Signal::SIGTERM);
+    }
     for process in commands() {
         let _ = kill(process.pid, Signal::SIGTERM);
         // An interactive shell ignores SIGTERM and ends when its terminal goes, so that is what it
@@ -46,11 +60,16 @@ pub fn stop(units: &Supervisor, signals: &mut Signals) {
         // A stopped process cannot end before it runs again.
         let _ = kill(process.pid, Signal::SIGCONT);
     }
-    if !wait(signals, began + COMMANDS, || commands().next().is_none()) {
+    if !wait(signals, began + COMMANDS, || commands().is_empty()) {
         log("some processes did not end in time and are killed");
         for process in commands() {
             let _ = kill(process.pid, Signal::SIGKILL);
         }
+    }
+    if let Some(pid) = supervisor
+        && !wait(signals, began + UNITS, || kill(pid, None) == Err(Errno::ESRCH))
+    {
+        log("tasks and services did not end in time and are killed");
     }
     for layer in layers(units.running()) {
         stop_layer(&layer, began + ALL, signals);
@@ -108,6 +127,7 @@ fn wait(signals: &mut Signals, end: Instant, so: impl Fn() -> bool) -> bool {
 
 struct Process {
     pid: Pid,
+    parent: Pid,
     group: Pid,
     leads_terminal: bool,
     /// A container's, or the inner engine's own.
@@ -118,6 +138,19 @@ impl Process {
     fn belongs_to(&self, daemons: &[Pid]) -> bool {
         self.of_engine || daemons.contains(&self.pid) || daemons.contains(&self.group)
     }
+}
+
+/// Everybody a process started, and whom those started.
+fn below(root: Pid, all: &[Process]) -> Vec<Pid> {
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        next += 1;
+        let children = all.iter().filter(|p| p.parent == parent && !found.contains(&p.pid));
+        let children: Vec<Pid> = children.map(|p| p.pid).collect();
+        found.extend(children);
+    }
+    found
 }
 
 /// Everybody but us, and those that are only waiting to be reaped.
@@ -133,6 +166,7 @@ fn processes() -> Vec<Process> {
         let inner = space.is_some() && space != own;
         Some(Process {
             pid: Pid::from_raw(pid),
+            parent: Pid::from_raw(stat.parent),
             group: Pid::from_raw(stat.group),
             leads_terminal: stat.session == pid && stat.has_terminal,
             of_engine: inner || is_engine(&entry.path()),
@@ -151,6 +185,7 @@ fn is_engine(dir: &Path) -> bool {
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     dead: bool,
+    parent: i32,
     group: i32,
     session: i32,
     has_terminal: bool,
@@ -161,9 +196,10 @@ impl Stat {
     fn parse(text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
-        let [state, _, group, session, terminal, ..] = fields.as_slice() else { return None };
+        let [state, parent, group, session, terminal, ..] = fields.as_slice() else { return None };
         Some(Self {
             dead: matches!(*state, "Z" | "X"),
+            parent: parent.parse().ok()?,
             group: group.parse().ok()?,
             session: session.parse().ok()?,
             has_terminal: *terminal != "0",
@@ -178,7 +214,7 @@ mod tests {
     #[test]
     fn the_systems_word_about_a_process_is_read() {
         let stat = |text: &str| Stat::parse(text).unwrap();
-        let shell = Stat { dead: false, group: 7, session: 7, has_terminal: true };
+        let shell = Stat { dead: false, parent: 1, group: 7, session: 7, has_terminal: true };
         assert_eq!(stat("7 (bash) S 1 7 7 34816 7 4194304"), shell);
         assert_eq!(stat("7 (a) b) S 1 7 7 34816 7 4194304"), shell);
         assert!(!stat("7 (node) S 1 7 7 0 -1 4194304").has_terminal);
@@ -213,6 +249,7 @@ mod tests {
     fn daemons_and_the_inner_engine_are_told_apart_from_commands() {
         let process = |pid, group, of_engine| Process {
             pid: Pid::from_raw(pid),
+            parent: Pid::from_raw(1),
             group: Pid::from_raw(group),
             leads_terminal: false,
             of_engine,

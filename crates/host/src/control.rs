@@ -227,6 +227,7 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             }
             Request::SshHost { target } => value(&api.ssh_host(target).await?),
             Request::CarryPlan { workspace } => value(&api.carry_plan(&workspace).await?),
+            Request::Units { target } => value(&api.units(target).await?),
             Request::HandOver
             | Request::Stop
             | Request::Subscribe

@@ -53,6 +53,7 @@ mod ssh_config;
 pub mod ssh_keys;
 mod start;
 mod store;
+mod units;
 mod urls;
 mod ways;
 

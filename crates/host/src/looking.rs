@@ -46,6 +46,7 @@ impl Api {
             (None, None)
         };
         Ok(BoxDetails {
+            units: self.core.units_of(&id).await,
             ready: self.core.with_known(&id, |known| known.ready) == Some(true),
             workspace: record.workspace.display().to_string(),
             base: record.base.clone(),

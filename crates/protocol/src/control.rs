@@ -193,6 +193,9 @@ pub enum Request {
     // Files from this computer.
     /// What `agentbox.yaml` wants copied into a box of this folder. → `CarryPlan`
     CarryPlan { workspace: String },
+    // Tasks and services.
+    /// As the box's supervisor told last, also of one that does not run. → `Option<BoxStatus>`
+    Units { target: Target },
 }
 
 /// Which box is meant.

@@ -26,6 +26,7 @@ pub mod question;
 pub mod resync;
 pub mod rpc;
 pub mod sessions;
+pub mod supervisor;
 pub mod text;
 pub mod web;
 

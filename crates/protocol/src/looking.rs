@@ -37,6 +37,9 @@ pub struct BoxDetails {
     /// Files from this computer that were copied into it when it was made.
     #[serde(default)]
     pub carried: Vec<Carried>,
+    /// As its supervisor told last.
+    #[serde(default)]
+    pub units: Option<crate::supervisor::BoxStatus>,
 }
 
 /// None means without a limit.

@@ -1,10 +1,12 @@
-//! `agentbox logs`: what the first process of a box said.
+//! `agentbox logs`: what the first process of a box said, or one of its tasks and services.
 //!
 //! A box writes its log itself. On a terminal its control characters are made visible; a pipe gets
 //! the bytes as they are. Nothing is kept: a line is printed and forgotten.
 
+use crate::commands::shell::names_a_box;
 use crate::context::{Context, target};
 use crate::error::{CommandError, Exit, Outcome};
+use crate::in_box;
 use crate::interrupt::Interrupt;
 use host::client::Incoming;
 use protocol::control::Request;
@@ -17,16 +19,22 @@ const LONGEST: usize = 16 * 1024;
 /// Show the log of a box
 ///
 /// It is what the box's first process said: how it came up, what it looked after, how it ended. A box
-/// that does not run has one, too.
+/// that does not run has one, too. With a task or a service of agentbox.yaml it is what that one said;
+/// the box is brought up for it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox logs fix-login        the last 200 lines
   agentbox logs fix-login -f     and what comes, until Ctrl-C
+  agentbox logs fix-login web -f what the service web says
   agentbox logs -n 1000 > box.log")]
 pub struct Args {
     /// Number, name, id or unique id prefix [default: the project's only box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
+
+    /// A task or a service of the box's agentbox.yaml
+    #[arg(value_name = "UNIT")]
+    unit: Option<String>,
 
     /// How many lines, the newest
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 200)]
@@ -39,18 +47,27 @@ pub struct Args {
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let client = ctx.client()?;
-    let request =
-        Request::Logs { target: target(args.which), tail: args.tail, follow: args.follow };
+    let request = match (args.which, args.unit) {
+        (Some(word), None) if !names_a_box(&client, &word)? => {
+            of_unit(None, &word, args.tail, args.follow)
+        }
+        (which, Some(unit)) => of_unit(which, &unit, args.tail, args.follow),
+        (which, None) => {
+            Request::Logs { target: target(which), tail: args.tail, follow: args.follow }
+        }
+    };
+    let unit = matches!(request, Request::Exec(_));
     let interrupt = Interrupt::install()?;
     let mut out = Printer::new(io::stdout().is_terminal());
     let mut err = Printer::new(io::stdout().is_terminal());
     let mut unwritable = None;
-    let ended: Result<(), CommandError> = interrupt.call(&client, &request, |incoming| {
+    let ended: Result<serde_json::Value, CommandError> = interrupt.call(&client, &request, |incoming| {
         if unwritable.is_some() {
             return;
         }
         let written = match incoming {
             Incoming::Stdout(bytes) => out.print(&mut io::stdout().lock(), &bytes),
+            Incoming::Stderr(bytes) if unit => err.print(&mut io::stderr().lock(), &bytes),
             // The first process complains; to the person it is all one log.
             Incoming::Stderr(bytes) => err.print(&mut io::stdout().lock(), &bytes),
             Incoming::Event(_) => Ok(()),
@@ -62,8 +79,19 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     });
     match unwritable {
         Some(error) => Err(error.into()),
-        None => ended.map(|()| Exit::OK),
+        None => ended.map(|ended| match ended["exitCode"].as_i64() {
+            Some(1..) => Exit::FAILED,
+            _ => Exit::OK,
+        }),
     }
+}
+
+fn of_unit(which: Option<String>, unit: &str, tail: u32, follow: bool) -> Request {
+    let tail = tail.to_string();
+    let mut words = vec!["logs", "-n", &tail];
+    words.extend(follow.then_some("-f"));
+    words.push(unit);
+    Request::Exec(in_box::ctl(target(which), &words))
 }
 
 /// Passes lines on, harmless ones where a person reads them.

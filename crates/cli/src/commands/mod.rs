@@ -36,6 +36,7 @@ pub mod recover;
 pub mod screen;
 pub mod secrets;
 pub mod serve;
+pub mod services;
 pub mod shell;
 pub mod ssh_config;
 pub mod start;

@@ -202,7 +202,7 @@ fn end(ctx: &Context, client: &Client, args: KillArgs) -> Outcome {
 }
 
 /// Looked up beforehand: once a command was tried, it has eaten the input of the next one.
-fn names_a_box(client: &Client, word: &str) -> Result<bool, ClientError> {
+pub fn names_a_box(client: &Client, word: &str) -> Result<bool, ClientError> {
     let boxes: Vec<BoxView> = client.call(&Request::Boxes)?;
     let is_index = word.bytes().all(|b| b.is_ascii_digit());
     // `@project` and `project/name`; a path in a box begins with a slash or a dot.

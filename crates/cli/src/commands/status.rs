@@ -19,7 +19,7 @@ const LISTED: usize = 15;
 /// Show the state of the host, or of a box
 ///
 /// Says whether a host runs, which engine it uses, what waits for you, and what is missing on
-/// this machine. With a box: its state, image, branch, limits, what it uses and what runs in it.
+/// this machine. With a box: its state, image, branch, limits, what it uses, its tasks and services, and what runs in it.
 /// Does not start a host; exit code 1 when none runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -139,6 +139,12 @@ fn render_box(look: Look, of: &BoxDetails, now: Timestamp) -> String {
         row("memory", size::known(usage.memory_bytes));
         row("disk", size::known(usage.disk_bytes));
     }
+    if let Some(units) = &of.units {
+        text.push_str(&super::services::units(look, units));
+    }
+    let mut row = |label: &str, value: String| {
+        let _ = writeln!(text, "{label:<11}{value}");
+    };
     if let Some(processes) = &of.processes {
         row("processes", processes.len().to_string());
         text.push_str(&listed(processes));
@@ -221,6 +227,7 @@ mod tests {
             }),
             mounts: vec![],
             carried: vec![],
+            units: Some(crate::commands::services::sample()),
         };
         let texts = [BoxState::Running, BoxState::Stopped, BoxState::Missing]
             .map(|state| render_box(Look::PLAIN, &details(state), samples::now()));

@@ -1,26 +1,36 @@
 //! `agentbox wait`.
 
 use crate::context::{Context, target};
-use crate::error::{Exit, Outcome};
+use crate::error::{CommandError, Exit, Outcome};
+use crate::in_box;
 use crate::interrupt::Interrupt;
 use crate::json;
 use crate::time::parse_duration;
+use host::client::Client;
 use protocol::control::Request;
 use protocol::looking::Waited;
-use protocol::text::visible;
+use protocol::supervisor::WaitReady;
+use protocol::text::{shortened, visible};
+use std::time::{Duration, Instant};
 
 /// Wait until a box is ready
 ///
-/// Ready is a box that runs and has what it needs from the host. A paused one is woken for it. Exit
-/// code 1 when it is not ready in time.
+/// Ready is a box that runs, has what it needs from the host, and whose tasks are done and services
+/// up. A paused one is woken for it. Exit code 1 when it is not ready in time, and as soon as a task or
+/// service it waits for has failed; 2 when there is no such task or service.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox wait fix-login
+  agentbox wait fix-login --units db,web
   agentbox wait fix-login --timeout 10s && agentbox shell fix-login -- make test")]
 pub struct Args {
     /// Number, name, id or unique id prefix [default: the project's only box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
+
+    /// Only these tasks and services [default: all that start by themselves]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    units: Vec<String>,
 
     /// How long at most: 10s, 5m
     #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration)]
@@ -34,8 +44,15 @@ pub struct Args {
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let client = ctx.client()?;
     let seconds = u32::try_from(args.timeout).unwrap_or(u32::MAX);
-    let request = Request::WaitFor { target: target(args.which), seconds };
-    let waited: Waited = Interrupt::install()?.call(&client, &request, |_| {})?;
+    let (begun, interrupt) = (Instant::now(), Interrupt::install()?);
+    let request = Request::WaitFor { target: target(args.which.clone()), seconds };
+    let mut waited: Waited = interrupt.call(&client, &request, |_| {})?;
+    if waited.ready {
+        let left = Duration::from_secs(seconds.into()).saturating_sub(begun.elapsed());
+        let why = units(&interrupt, &client, args.which, &args.units, left)?;
+        waited.ready = why.is_none();
+        waited.why = why;
+    }
     if args.json {
         json::print(&ctx.ui, "waited", &waited)?;
     } else if waited.ready {
@@ -45,4 +62,45 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         ctx.ui.out(&format!("not ready{}\n", why.unwrap_or_default()))?;
     }
     Ok(if waited.ready { Exit::OK } else { Exit::FAILED })
+}
+
+/// An image from before there was a supervisor does not know the word.
+const UNKNOWN_COMMAND: i32 = 64;
+const BAD_NAME: i32 = 2;
+
+/// Why the box's tasks and services are not ready; none when they are.
+fn units(
+    interrupt: &Interrupt,
+    client: &Client,
+    which: Option<String>,
+    names: &[String],
+    left: Duration,
+) -> Result<Option<String>, CommandError> {
+    let timeout = left.as_millis().max(1).to_string();
+    let mut words = vec!["wait-ready", "--json", "--timeout", &timeout];
+    if !names.is_empty() {
+        words.push("--units");
+        words.extend(names.iter().map(String::as_str));
+    }
+    let said = in_box::run(interrupt, client, target(which), &words)?;
+    match said.exit_code {
+        UNKNOWN_COMMAND if names.is_empty() => return Ok(None),
+        BAD_NAME => return Err(CommandError::usage(said.complaint())),
+        0 | 1 => {}
+        _ => return Err(CommandError::failed(said.complaint())),
+    }
+    let Ok(waited) = serde_json::from_slice::<WaitReady>(&said.stdout) else {
+        return Err(CommandError::failed(said.complaint()));
+    };
+    if waited.ready {
+        return Ok(None);
+    }
+    let mut parts = Vec::new();
+    for (what, names) in [("failed", &waited.failed), ("not up in time", &waited.timed_out)] {
+        let names: Vec<String> = names.iter().take(20).map(|name| shortened(name, 100)).collect();
+        if !names.is_empty() {
+            parts.push(format!("{what}: {}", names.join(", ")));
+        }
+    }
+    Ok(Some(parts.join("; ")))
 }

@@ -2,6 +2,7 @@
 
 use super::{Result, Store, signed};
 use protocol::BoxId;
+use rusqlite::OptionalExtension;
 use rusqlite::params;
 use std::path::{Path, PathBuf};
 
@@ -115,6 +116,15 @@ impl Store {
             tx.execute("DELETE FROM statuses WHERE box_id = ?1", [&id])?;
             tx.execute("DELETE FROM meta WHERE key = ?1", [format!("rest:{id}")])?;
             Ok(tx.commit()?)
+        })
+        .await
+    }
+
+    pub async fn status_of(&self, id: &BoxId) -> Result<Option<String>> {
+        let id = id.to_string();
+        self.run(move |conn| {
+            let mut query = conn.prepare_cached("SELECT status FROM statuses WHERE box_id = ?1")?;
+            Ok(query.query_row([&id], |row| row.get(0)).optional()?)
         })
         .await
     }

@@ -1,0 +1,215 @@
+//! A project's tasks and services in its boxes: they come up in order once the box has its files, stay
+//! up, and end with it.
+
+use crate::world::{SOON, World, text};
+use agentbox_e2e::wait::{eventually, eventually_or};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+/// A web server that says something.
+const SERVER: &str = r#"use IO::Socket::INET;
+my ($port, $says) = @ARGV;
+my $s = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $port, Listen => 50, ReuseAddr => 1) or die $!;
+$| = 1; print "listening\n";
+while (1) { my $c = $s->accept or next; while (my $l = <$c>) { last if $l !~ /\S/ }
+  print $c "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " . length($says) . "\r\n\r\n$says"; close $c }
+"#;
+
+fn world(yaml: &str) -> (World, u16) {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut world = World::bare();
+    world.configure(&format!("proxy: {{port: {port}}}\n"));
+    world.start_serve();
+    fs::write(world.project().join("server.pl"), SERVER).unwrap();
+    fs::write(world.project().join("agentbox.yaml"), yaml).unwrap();
+    (world, port)
+}
+
+fn status(world: &World, name: &str) -> Value {
+    let said = world.in_box(name, "agentbox-ctl status --json");
+    serde_json::from_slice(&said.stdout).unwrap_or_else(|e| panic!("{e}: {said:?}"))
+}
+
+fn unit(world: &World, name: &str, unit: &str) -> Value {
+    let status = status(world, name);
+    let all = status["services"].as_array().unwrap().iter();
+    let mut all = all.chain(status["tasks"].as_array().unwrap());
+    all.find(|one| one["name"] == unit).cloned().unwrap_or_default()
+}
+
+#[track_caller]
+fn until(world: &World, name: &str, which: &str, state: &str) -> Value {
+    eventually_or(SOON, &format!("{which} is {state}"), || {
+        let unit = unit(world, name, which);
+        if unit["state"] == state { Ok(unit) } else { Err(unit.to_string()) }
+    })
+}
+
+fn ask(port: u16, host: &str) -> String {
+    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)) else { return String::new() };
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    let _ = write!(stream, "GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    text(&answer)
+}
+
+#[test]
+fn a_project_comes_up_in_order_and_is_reached_by_its_address() {
+    let yaml = "tasks:
+  install: {command: 'echo installed >> installed; sleep 0.3', run_once: true}
+  env: {command: 'echo \"PORT=3000\" > .env', needs: [install]}
+services:
+  web:
+    command: . ./.env && exec perl server.pl $PORT hello-from-$AGENTBOX_BOX_NAME
+    needs: [env]
+    ready_when: {port: 3000, interval_ms: 100}
+    expose: {port: 3000}
+";
+    let (world, port) = world(yaml);
+    world.create("upward");
+    assert_eq!(world.ok(&["wait", "upward", "--timeout", "60s"]), "ready");
+    let web = unit(&world, "upward", "web");
+    assert_eq!(web["state"], "ready");
+    eventually_or(SOON, "the page", || {
+        let answer = ask(port, &format!("upward.localhost:{port}"));
+        if answer.ends_with("hello-from-upward") { Ok(()) } else { Err(answer) }
+    });
+    // The host knows without asking, and shows it.
+    let shown = eventually_or(SOON, "the host knows", || {
+        let shown = world.ok(&["status", "upward"]);
+        let so = shown.contains("TASKS") && shown.contains("SERVICES") && shown.contains("ready");
+        if so { Ok(shown) } else { Err(shown) }
+    });
+    assert!(shown.contains("BLOCKED ON") && shown.contains("install"), "{shown}");
+    let listed = world.ok(&["services", "list", "upward"]);
+    assert!(listed.contains("web") && listed.contains("ready") && listed.contains("3000"), "{listed}");
+    let log = world.ok(&["logs", "upward", "web"]);
+    assert!(log.contains(" O listening"), "{log}");
+    // It runs as the box user, with all of that user's groups.
+    let owner = world.box_ok("upward", "ps -o user= -p $(pgrep -xf 'agentbox-ctl daemon|/usr/local/bin/agentbox-ctl daemon')");
+    assert_eq!(owner, "vscode");
+
+    world.ok(&["stop", "upward"]);
+    let after = world.ok(&["services", "list", "upward", "--json"]);
+    let after: Value = serde_json::from_str(&after).unwrap();
+    assert_eq!(after["status"]["tasks"][0]["state"], "done", "{after}");
+    world.ok(&["start", "upward"]);
+    assert_eq!(world.ok(&["wait", "upward", "--units", "web"]), "ready");
+    let install = unit(&world, "upward", "install");
+    assert_eq!(install["skipReason"], "marker matches");
+    assert_eq!(world.box_ok("upward", "cat installed"), "installed");
+    assert_eq!(world.ok(&["services", "restart", "upward", "web"]).split(':').next(), Some("web"));
+    until(&world, "upward", "web", "ready");
+    assert_eq!(world.agentbox(&["wait", "upward", "--units", "nosuch"]).status.code(), Some(2));
+    assert_eq!(world.agentbox(&["services", "restart", "upward", "nosuch"]).status.code(), Some(1));
+}
+
+#[test]
+fn what_is_killed_in_a_box_comes_back_once() {
+    let yaml = "services:
+  a: {command: 'sleep 5511 & wait', backoff: {initial_ms: 50}}
+  deaf: {command: 'trap \"\" TERM; while :; do sleep 1; done', stop_grace_ms: 500}
+";
+    let (world, _) = world(yaml);
+    world.create("phoenix");
+    let first = until(&world, "phoenix", "a", "running")["pid"].as_i64().unwrap();
+    let count = || world.box_ok("phoenix", "pgrep -xc 'sleep' -f 'sleep 5511' || true");
+    eventually(SOON, "it runs", || (count() == "1").then_some(()));
+    world.box_ok("phoenix", &format!("kill -9 {first}"));
+    eventually(SOON, "it is back", || {
+        let unit = unit(&world, "phoenix", "a");
+        (unit["state"] == "running" && unit["restarts"] == 1).then_some(())
+    });
+    let second = unit(&world, "phoenix", "a")["pid"].as_i64().unwrap();
+    world.box_ok("phoenix", &format!("kill -9 -- -{second}"));
+    eventually(SOON, "it is back", || (unit(&world, "phoenix", "a")["restarts"] == 2).then_some(()));
+    until(&world, "phoenix", "a", "running");
+    eventually_or(SOON, "one is left", || if count() == "1" { Ok(()) } else { Err(count()) });
+    // The supervisor itself: PID 1 starts it again, and nothing runs twice.
+    let daemon = world.box_ok("phoenix", "cat /run/agentbox/supervisor/ctl.lock");
+    world.box_ok("phoenix", &format!("kill -9 {daemon}"));
+    eventually(SOON, "it is another one", || {
+        let now = world.box_ok("phoenix", "cat /run/agentbox/supervisor/ctl.lock");
+        (now != daemon && !now.is_empty()).then_some(())
+    });
+    until(&world, "phoenix", "a", "running");
+    eventually_or(SOON, "one is left", || if count() == "1" { Ok(()) } else { Err(count()) });
+    let stopped = world.box_ok("phoenix", "agentbox-ctl stop deaf");
+    assert_eq!(stopped, "deaf: stopped");
+    assert!(world.box_ok("phoenix", "agentbox-ctl logs deaf").contains("it is killed"));
+}
+
+#[test]
+fn a_bad_file_is_told_and_mended_without_a_restart() {
+    let (world, _) = world("services: {}\n");
+    world.create("mended");
+    world.box_ok("mended", "printf 'services: {web: {}}\\n' > agentbox.yaml");
+    let bad = world.in_box("mended", "agentbox-ctl reload");
+    assert_eq!(bad.status.code(), Some(2));
+    assert!(text(&bad.stderr).contains("Y011"), "{bad:?}");
+    eventually_or(SOON, "the host knows", || {
+        let shown = world.ok(&["status", "mended"]);
+        if shown.contains("Y011") { Ok(()) } else { Err(shown) }
+    });
+    // Nor is one that is bad from the start the end of everything.
+    world.ok(&["stop", "mended"]);
+    world.ok(&["start", "mended"]);
+    let error = eventually(SOON, "it is said", || {
+        status(&world, "mended")["configError"].as_str().map(str::to_owned)
+    });
+    assert!(error.contains("agentbox.yaml:1:"), "{error}");
+    world.box_ok("mended", "printf 'services: {web: {command: sleep 1000}}\\n' > agentbox.yaml");
+    assert!(world.box_ok("mended", "agentbox-ctl reload").starts_with("added: web"));
+    until(&world, "mended", "web", "running");
+    let checked = world.in_box("mended", "agentbox-ctl validate");
+    assert_eq!(text(&checked.stdout), "OK: 1 service(s), 0 task(s)\n");
+}
+
+#[test]
+fn boxes_16_20_a_stop_is_quick_and_services_hear_of_it() {
+    let yaml = "services:
+  db: {command: 'trap \"echo db ended >> order; exit\" TERM; sleep 1000 & wait'}
+  web: {command: 'trap \"echo web ended >> order; exit\" TERM; sleep 1000 & wait', needs: [db]}
+";
+    let (world, _) = world(yaml);
+    world.create("orderly");
+    until(&world, "orderly", "web", "running");
+    let begun = std::time::Instant::now();
+    world.ok(&["stop", "orderly"]);
+    let took = begun.elapsed();
+    world.ok(&["start", "orderly"]);
+    assert_eq!(world.box_ok("orderly", "cat order"), "web ended\ndb ended");
+    eprintln!("stopping took {took:?}");
+    let stopped = unit(&world, "orderly", "db");
+    assert!(!stopped.is_null(), "{}", json!(stopped));
+    assert!(took.as_secs() < 5, "stopping took {took:?}");
+}
+
+#[test]
+fn a_port_that_is_busy_in_a_box_is_named_and_waited_for() {
+    let yaml = "services:
+  web:
+    command: exec perl server.pl 3000 fresh
+    autostart: false
+    ready_when: {port: 3000, interval_ms: 100}
+    backoff: {initial_ms: 200, max_ms: 400}
+";
+    let (world, _) = world(yaml);
+    world.create("crowded");
+    world.box_ok("crowded", "setsid perl server.pl 3000 left-over > /dev/null 2>&1 & echo $! > /tmp/pid");
+    world.box_ok("crowded", "for i in $(seq 100); do curl -s 127.0.0.1:3000 && exit; sleep 0.1; done; exit 1");
+    world.box_ok("crowded", "agentbox-ctl start web");
+    let pid = world.box_ok("crowded", "pgrep -f 'server.pl 3000 left-over'");
+    eventually_or(SOON, "it is named", || {
+        let log = world.ok(&["logs", "crowded", "web"]);
+        let wanted = format!("port 3000 already in use by pid {pid}");
+        if log.contains(&wanted) { Ok(()) } else { Err(log) }
+    });
+    assert_ne!(unit(&world, "crowded", "web")["state"], "ready");
+    world.box_ok("crowded", &format!("kill {pid}"));
+    until(&world, "crowded", "web", "ready");
+    assert_eq!(world.box_ok("crowded", "curl -s 127.0.0.1:3000"), "fresh");
+}
