@@ -70,7 +70,7 @@ services:
 ";
     let (world, port) = world(yaml);
     world.create("upward");
-    assert_eq!(world.ok(&["wait", "upward", "--timeout", "60s"]), "ready");
+    assert_eq!(world.ok(&["wait", "upward", "--timeout", "60s"]), "ready\n");
     let web = unit(&world, "upward", "web");
     assert_eq!(web["state"], "ready");
     eventually_or(SOON, "the page", || {
@@ -85,11 +85,17 @@ services:
     });
     assert!(shown.contains("BLOCKED ON") && shown.contains("install"), "{shown}");
     let listed = world.ok(&["services", "list", "upward"]);
-    assert!(listed.contains("web") && listed.contains("ready") && listed.contains("3000"), "{listed}");
+    assert!(
+        listed.contains("web") && listed.contains("ready") && listed.contains("3000"),
+        "{listed}"
+    );
     let log = world.ok(&["logs", "upward", "web"]);
     assert!(log.contains(" O listening"), "{log}");
     // It runs as the box user, with all of that user's groups.
-    let owner = world.box_ok("upward", "ps -o user= -p $(pgrep -xf 'agentbox-ctl daemon|/usr/local/bin/agentbox-ctl daemon')");
+    let owner = world.box_ok(
+        "upward",
+        "ps -o user= -p $(pgrep -xf 'agentbox-ctl daemon|/usr/local/bin/agentbox-ctl daemon')",
+    );
     assert_eq!(owner, "vscode");
 
     world.ok(&["stop", "upward"]);
@@ -97,7 +103,7 @@ services:
     let after: Value = serde_json::from_str(&after).unwrap();
     assert_eq!(after["status"]["tasks"][0]["state"], "done", "{after}");
     world.ok(&["start", "upward"]);
-    assert_eq!(world.ok(&["wait", "upward", "--units", "web"]), "ready");
+    assert_eq!(world.ok(&["wait", "upward", "--units", "web"]), "ready\n");
     let install = unit(&world, "upward", "install");
     assert_eq!(install["skipReason"], "marker matches");
     assert_eq!(world.box_ok("upward", "cat installed"), "installed");
@@ -116,7 +122,7 @@ fn what_is_killed_in_a_box_comes_back_once() {
     let (world, _) = world(yaml);
     world.create("phoenix");
     let first = until(&world, "phoenix", "a", "running")["pid"].as_i64().unwrap();
-    let count = || world.box_ok("phoenix", "pgrep -xc 'sleep' -f 'sleep 5511' || true");
+    let count = || world.box_ok("phoenix", "pgrep -fxc 'sleep 5511' || true");
     eventually(SOON, "it runs", || (count() == "1").then_some(()));
     world.box_ok("phoenix", &format!("kill -9 {first}"));
     eventually(SOON, "it is back", || {
@@ -124,8 +130,10 @@ fn what_is_killed_in_a_box_comes_back_once() {
         (unit["state"] == "running" && unit["restarts"] == 1).then_some(())
     });
     let second = unit(&world, "phoenix", "a")["pid"].as_i64().unwrap();
-    world.box_ok("phoenix", &format!("kill -9 -- -{second}"));
-    eventually(SOON, "it is back", || (unit(&world, "phoenix", "a")["restarts"] == 2).then_some(()));
+    world.box_ok("phoenix", &format!("/bin/kill -9 -- -{second}"));
+    eventually(SOON, "it is back", || {
+        (unit(&world, "phoenix", "a")["restarts"] == 2).then_some(())
+    });
     until(&world, "phoenix", "a", "running");
     eventually_or(SOON, "one is left", || if count() == "1" { Ok(()) } else { Err(count()) });
     // The supervisor itself: PID 1 starts it again, and nothing runs twice.
@@ -199,10 +207,16 @@ fn a_port_that_is_busy_in_a_box_is_named_and_waited_for() {
 ";
     let (world, _) = world(yaml);
     world.create("crowded");
-    world.box_ok("crowded", "setsid perl server.pl 3000 left-over > /dev/null 2>&1 & echo $! > /tmp/pid");
-    world.box_ok("crowded", "for i in $(seq 100); do curl -s 127.0.0.1:3000 && exit; sleep 0.1; done; exit 1");
+    world.box_ok(
+        "crowded",
+        "setsid perl server.pl 3000 left-over > /dev/null 2>&1 & echo $! > /tmp/pid",
+    );
+    world.box_ok(
+        "crowded",
+        "for i in $(seq 100); do curl -s 127.0.0.1:3000 && exit; sleep 0.1; done; exit 1",
+    );
     world.box_ok("crowded", "agentbox-ctl start web");
-    let pid = world.box_ok("crowded", "pgrep -f 'server.pl 3000 left-over'");
+    let pid = world.box_ok("crowded", "pgrep -fx 'perl server.pl 3000 left-over'");
     eventually_or(SOON, "it is named", || {
         let log = world.ok(&["logs", "crowded", "web"]);
         let wanted = format!("port 3000 already in use by pid {pid}");
@@ -212,4 +226,146 @@ fn a_port_that_is_busy_in_a_box_is_named_and_waited_for() {
     world.box_ok("crowded", &format!("kill {pid}"));
     until(&world, "crowded", "web", "ready");
     assert_eq!(world.box_ok("crowded", "curl -s 127.0.0.1:3000"), "fresh");
+}
+
+#[test]
+fn ten_services_need_little_memory() {
+    let services: String = (0..10).map(|n| format!("  s{n}: {{command: sleep 1000}}\n")).collect();
+    let (world, _) = world(&format!("services:\n{services}"));
+    world.create("modest");
+    until(&world, "modest", "s9", "running");
+    let rss = "awk '/VmRSS/ {print $2}' /proc/$(cat /run/agentbox/supervisor/ctl.lock)/status";
+    let rss: u64 = world.box_ok("modest", rss).parse().unwrap();
+    eprintln!("the supervisor of ten services: {rss} kB");
+    assert!(rss <= 6 * 1024, "{rss} kB");
+}
+
+/// A supervisor outside a box with the tests' own engine: one inside a box is the same program, and
+/// needs an image of gigabytes.
+struct Outside {
+    dir: tempfile::TempDir,
+    daemon: std::process::Child,
+    ctl: std::path::PathBuf,
+    container: String,
+}
+
+impl Outside {
+    fn command(&self, args: &[&str]) -> std::process::Command {
+        let mut command = std::process::Command::new(&self.ctl);
+        command.args(args).env("AGENTBOX_WORKSPACE", self.dir.path());
+        command.env("AGENTBOX_CTL_SOCKET", self.dir.path().join("ctl.sock"));
+        command
+    }
+
+    fn unit(&self) -> Value {
+        let said = self.command(&["status", "--json"]).output().unwrap();
+        let status: Value = serde_json::from_slice(&said.stdout).unwrap_or_default();
+        assert!(!status.to_string().contains("s3cr3t"), "{status}");
+        status["services"][0].clone()
+    }
+
+    #[track_caller]
+    fn until(&self, what: &str, so: impl Fn(&Value) -> bool) -> Value {
+        eventually_or(SOON, what, || {
+            let unit = self.unit();
+            let log = fs::read_to_string(self.dir.path().join("log/db.log")).unwrap_or_default();
+            if so(&unit) { Ok(unit) } else { Err(format!("{unit}\n{log}")) }
+        })
+    }
+
+    fn docker(&self, args: &[&str]) -> String {
+        let output = std::process::Command::new("docker").args(args).output().unwrap();
+        assert!(output.status.success(), "docker {args:?}: {output:?}");
+        text(&output.stdout).trim().to_owned()
+    }
+
+    fn in_container(&self, script: &str) {
+        self.docker(&["exec", &self.container, "sh", "-c", script]);
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("kill").arg(self.daemon.id().to_string()).status();
+        let _ = self.daemon.wait();
+        let mut remove = std::process::Command::new("docker");
+        let _ = remove.args(["rm", "-f", &self.container]).output();
+    }
+}
+
+#[test]
+fn yaml_13_34_35_36_a_container_is_a_service_like_any_other() {
+    let world = World::headless();
+    let image = world.create("imaged")["image"].as_str().unwrap().to_owned();
+    let mut build = std::process::Command::new("docker");
+    build
+        .args(["build", "-q", "-t", "agentbox-e2e-units", "-"])
+        .stdin(std::process::Stdio::piped());
+    let mut build = build.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let file = format!("FROM {image}\nENTRYPOINT [\"/bin/bash\", \"-c\"]\n");
+    build.stdin.take().unwrap().write_all(file.as_bytes()).unwrap();
+    assert!(build.wait().unwrap().success());
+    let container = format!("agentbox-e2e-db-{}", std::process::id());
+    let yaml = |secret: &str| {
+        format!(
+            "services:
+  db:
+    image:
+      name: agentbox-e2e-units
+      container_name: {container}
+      env: {{SECRET: {secret}}}
+      args:
+        - |
+          echo \"word=$0\"
+          trap 'exit 0' TERM
+          if test -e /tmp/second; then while ! test -e /tmp/go; do sleep 0.1; done; fi
+          touch /tmp/second; echo ready
+          while ! test -e /tmp/die; do sleep 0.1; done; rm /tmp/die; exit 3
+        - 60 1
+    ready_when: {{log_match: '^ready$', timeout_ms: 600000}}
+    backoff: {{initial_ms: 50}}
+"
+        )
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::write(at("agentbox.yaml"), yaml("s3cr3t")).unwrap();
+    let ctl = world.program("box/agentbox-ctl");
+    let mut daemon = std::process::Command::new(&ctl);
+    daemon.arg("daemon").arg("--socket").arg(at("ctl.sock")).arg("--log-dir").arg(at("log"));
+    daemon.arg("--state-dir").arg(at("lib")).arg("--workspace").arg(dir.path());
+    let daemon = daemon.env_remove("AGENTBOX_BOX_ID").spawn().unwrap();
+    let one = Outside { daemon, ctl, container: container.clone(), dir };
+    let unit = one.until("it is ready", |unit| unit["state"] == "ready");
+    assert_eq!(unit["command"], "docker:agentbox-e2e-units");
+    let log = || fs::read_to_string(one.dir.path().join("log/db.log")).unwrap();
+    assert!(log().contains("\tword=60 1\n"), "{}", log());
+    assert_eq!(one.docker(&["exec", &container, "printenv", "SECRET"]), "s3cr3t");
+
+    one.in_container("touch /tmp/die");
+    let unit = one.until("it is back", |unit| unit["restarts"] == 1 && unit["state"] == "running");
+    assert_eq!(unit["lastExitCode"], 3);
+    eventually(SOON, "it said its first word again", || {
+        (log().matches("\tword=60 1\n").count() == 2).then_some(())
+    });
+    assert_eq!(one.unit()["state"], "running", "an old line made it ready");
+    one.in_container("touch /tmp/go");
+    one.until("it is ready", |unit| unit["state"] == "ready");
+    // The same container once more, and it fails once more.
+    one.in_container("touch /tmp/die");
+    one.until("it is back", |unit| unit["restarts"] == 2 && unit["lastExitCode"] == 3);
+
+    fs::write(one.dir.path().join("agentbox.yaml"), yaml("s3cr3t2")).unwrap();
+    assert!(one.command(&["reload"]).output().unwrap().status.success());
+    one.until("it is another", |unit| unit["drift"] == true && unit["state"] == "ready");
+    assert_eq!(one.docker(&["exec", &container, "printenv", "SECRET"]), "s3cr3t");
+    assert_eq!(one.command(&["recreate", "db"]).output().unwrap().status.code(), Some(2));
+    let again = one.command(&["recreate", "db", "--yes"]).output().unwrap();
+    assert!(again.status.success(), "{again:?}");
+    one.until("it is made anew", |unit| unit["drift"] == false && unit["state"] == "ready");
+    assert_eq!(one.docker(&["exec", &container, "printenv", "SECRET"]), "s3cr3t2");
+
+    let stopped = one.command(&["stop", "db"]).output().unwrap();
+    assert_eq!(text(&stopped.stdout), "db: stopped\n");
+    assert_eq!(one.docker(&["inspect", "-f", "{{.State.Running}}", &container]), "false");
 }

@@ -22,7 +22,8 @@ impl Said {
     /// What went wrong, for a person.
     pub fn complaint(&self) -> String {
         let text = String::from_utf8_lossy(&self.stderr);
-        let text = text.trim().trim_start_matches("agentbox-ctl: ").trim_start_matches("agentbox: ");
+        let text =
+            text.trim().trim_start_matches("agentbox-ctl: ").trim_start_matches("agentbox: ");
         let lines: Vec<String> = text.lines().take(50).map(|line| shortened(line, 500)).collect();
         match lines.as_slice() {
             [] => format!("the box's supervisor ended with {}", self.exit_code),

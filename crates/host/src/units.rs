@@ -63,7 +63,8 @@ mod tests {
 
     #[test]
     fn a_boxs_word_is_bounded_and_visible() {
-        let service = json!({"name": "\u{1b}[2Jweb", "state": "on fire", "blockedOn": ["a\u{202e}"]});
+        let service =
+            json!({"name": "\u{1b}[2Jweb", "state": "on fire", "blockedOn": ["a\u{202e}"]});
         let told = json!({
             "schema": 1, "boxId": "b00000001", "timestamp": "x",
             "services": vec![service; 600], "tasks": [], "ports": [{"port": 1, "service": "\r"}],

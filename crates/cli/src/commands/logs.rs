@@ -61,22 +61,23 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     let mut out = Printer::new(io::stdout().is_terminal());
     let mut err = Printer::new(io::stdout().is_terminal());
     let mut unwritable = None;
-    let ended: Result<serde_json::Value, CommandError> = interrupt.call(&client, &request, |incoming| {
-        if unwritable.is_some() {
-            return;
-        }
-        let written = match incoming {
-            Incoming::Stdout(bytes) => out.print(&mut io::stdout().lock(), &bytes),
-            Incoming::Stderr(bytes) if unit => err.print(&mut io::stderr().lock(), &bytes),
-            // The first process complains; to the person it is all one log.
-            Incoming::Stderr(bytes) => err.print(&mut io::stdout().lock(), &bytes),
-            Incoming::Event(_) => Ok(()),
-        };
-        if let Err(error) = written {
-            unwritable = Some(error);
-            interrupt.hang_up();
-        }
-    });
+    let ended: Result<serde_json::Value, CommandError> =
+        interrupt.call(&client, &request, |incoming| {
+            if unwritable.is_some() {
+                return;
+            }
+            let written = match incoming {
+                Incoming::Stdout(bytes) => out.print(&mut io::stdout().lock(), &bytes),
+                Incoming::Stderr(bytes) if unit => err.print(&mut io::stderr().lock(), &bytes),
+                // The first process complains; to the person it is all one log.
+                Incoming::Stderr(bytes) => err.print(&mut io::stdout().lock(), &bytes),
+                Incoming::Event(_) => Ok(()),
+            };
+            if let Err(error) = written {
+                unwritable = Some(error);
+                interrupt.hang_up();
+            }
+        });
     match unwritable {
         Some(error) => Err(error.into()),
         None => ended.map(|ended| match ended["exitCode"].as_i64() {

@@ -11,7 +11,9 @@ use crate::ui::Look;
 use host::client::Client;
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::Request;
-use protocol::supervisor::{BoxStatus, PushedService, PushedTask, ServiceStatus, Status, UnitState};
+use protocol::supervisor::{
+    BoxStatus, PushedService, PushedTask, ServiceStatus, Status, UnitState,
+};
 use protocol::text::{shortened, visible};
 use serde::Serialize;
 

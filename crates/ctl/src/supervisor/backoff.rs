@@ -86,12 +86,8 @@ mod tests {
     fn yaml_13_18_a_good_run_begins_anew() {
         let mut attempts = Attempts::default();
         delays(&mut attempts, 5);
-        let next = attempts.ended(
-            false,
-            Duration::from_secs(61),
-            Restart::OnFailure,
-            &Backoff::default(),
-        );
+        let next =
+            attempts.ended(false, Duration::from_secs(61), Restart::OnFailure, &Backoff::default());
         assert_eq!(next, Next::Retry(Duration::from_millis(500)));
         assert_eq!(attempts.failures, 1);
     }
@@ -99,8 +95,7 @@ mod tests {
     #[test]
     fn yaml_13_19_never_means_never() {
         let mut attempts = Attempts::default();
-        let mut end =
-            |well| attempts.ended(well, NO_TIME, Restart::Never, &Backoff::default());
+        let mut end = |well| attempts.ended(well, NO_TIME, Restart::Never, &Backoff::default());
         assert_eq!((end(true), end(false)), (Next::Stopped, Next::Crashed));
         assert_eq!(attempts.failures, 0);
     }

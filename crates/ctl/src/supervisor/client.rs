@@ -114,9 +114,14 @@ impl Words {
         self.flags.iter().any(|flag| flags.contains(&flag.as_str()))
     }
 
-    fn number<T: std::str::FromStr>(&self, flags: &[&str]) -> std::result::Result<Option<T>, String> {
+    fn number<T: std::str::FromStr>(
+        &self,
+        flags: &[&str],
+    ) -> std::result::Result<Option<T>, String> {
         let given = self.values.iter().rev().find(|(flag, _)| flags.contains(&flag.as_str()));
-        given.map(|(flag, text)| text.parse().map_err(|_| format!("{flag} takes a number."))).transpose()
+        given
+            .map(|(flag, text)| text.parse().map_err(|_| format!("{flag} takes a number.")))
+            .transpose()
     }
 
     fn name(&self) -> String {
@@ -219,9 +224,11 @@ fn logs(words: &Words) -> Result<i32> {
         return Ok(failed(&answer, exit::FAILURE));
     }
     let data = answer.data.unwrap_or_default();
-    let events: Vec<LogEvent> =
-        serde_json::from_value(data["events"].clone()).map_err(|e| Error::BadAnswer(e.to_string()))?;
-    let print = |event: &LogEvent| if words.json { print_json(event) } else { crate::say(&show::log(event)) };
+    let events: Vec<LogEvent> = serde_json::from_value(data["events"].clone())
+        .map_err(|e| Error::BadAnswer(e.to_string()))?;
+    let print = |event: &LogEvent| {
+        if words.json { print_json(event) } else { crate::say(&show::log(event)) }
+    };
     events.iter().for_each(print);
     for event in stream(reader) {
         print(&event);

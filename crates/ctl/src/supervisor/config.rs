@@ -1,7 +1,8 @@
 //! From the project's file to units.
 
 use super::unit::{
-    Argv, Backoff, Container, Kind, OnTimeout, Once, Pace, Probe, Ready, Restart, Service, Task, Unit,
+    Argv, Backoff, Container, Kind, OnTimeout, Once, Pace, Probe, Ready, Restart, Service, Task,
+    Unit,
 };
 use project::{Command, FILE_NAME, Project, Run, RunOnce, UnitName};
 use std::fs::File;
@@ -21,7 +22,8 @@ pub struct Loaded {
 pub fn load(path: &Path, workspace: &Path) -> Result<Loaded, String> {
     let Some(text) = read(path)? else { return Ok(Loaded::default()) };
     let parsed = Project::parse_in_box(&text);
-    let lines = |all: &[project::Problem]| all.iter().map(|p| p.line(FILE_NAME)).collect::<Vec<_>>();
+    let lines =
+        |all: &[project::Problem]| all.iter().map(|p| p.line(FILE_NAME)).collect::<Vec<_>>();
     let Some(project) = parsed.project else { return Err(lines(&parsed.errors).join("\n")) };
     let services = project.services.iter().map(|s| service(s, workspace));
     let units = services.chain(project.tasks.iter().map(|t| task(t, workspace))).collect();
@@ -89,7 +91,15 @@ fn task(of: &project::Task, workspace: &Path) -> Unit {
         Some(RunOnce::Check(check)) => Once::Check(check.clone()),
     };
     let kind = Kind::Task(Task { once, timeout: of.timeout });
-    unit(&of.name, argv(&of.command), of.cwd.as_deref(), of.env.as_ref(), &of.needs, workspace, kind)
+    unit(
+        &of.name,
+        argv(&of.command),
+        of.cwd.as_deref(),
+        of.env.as_ref(),
+        &of.needs,
+        workspace,
+        kind,
+    )
 }
 
 fn unit(
@@ -171,13 +181,14 @@ mod tests {
         let task = find("t");
         assert_eq!(task.cwd, Path::new("/workspace/a"));
         assert_eq!(task.env.as_ref().unwrap()["V"], "3.10");
-        let wanted = Task {
-            once: Once::Inputs(vec!["a".into()]),
-            timeout: Some(Duration::from_millis(5)),
-        };
+        let wanted =
+            Task { once: Once::Inputs(vec!["a".into()]), timeout: Some(Duration::from_millis(5)) };
         assert_eq!(task.task(), Some(&wanted));
         let unit = find("s");
-        assert_eq!((unit.needs.as_slice(), unit.cwd.as_path()), (&["t".to_owned()][..], Path::new("/workspace")));
+        assert_eq!(
+            (unit.needs.as_slice(), unit.cwd.as_path()),
+            (&["t".to_owned()][..], Path::new("/workspace"))
+        );
         let service = unit.service().unwrap();
         assert_eq!((service.autostart, service.restart), (false, Restart::Always));
         assert_eq!((service.backoff.max_attempts, service.expose), (2, Some(80)));

@@ -31,7 +31,8 @@ const UNUSABLE: i32 = 125;
 impl Container {
     /// What the container is made from.
     pub fn spec(&self) -> String {
-        let text = serde_json::to_vec(&Self { grace_seconds: 0, ..self.clone() }).unwrap_or_default();
+        let text =
+            serde_json::to_vec(&Self { grace_seconds: 0, ..self.clone() }).unwrap_or_default();
         Sha256::digest(text).iter().fold(String::new(), |mut hex, byte| {
             let _ = write!(hex, "{byte:02x}");
             hex

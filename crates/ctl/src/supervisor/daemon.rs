@@ -115,7 +115,8 @@ pub fn run(args: &[OsString]) -> Result<i32> {
 fn lock(path: &Path) -> Result<Option<Flock<File>>> {
     let doing = || format!("open {}", path.display());
     let mut options = File::options();
-    let file = options.read(true).write(true).create(true).truncate(false).open(path).doing(doing)?;
+    let file =
+        options.read(true).write(true).create(true).truncate(false).open(path).doing(doing)?;
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(mut file) => {
             file.set_len(0).doing(doing)?;

@@ -90,8 +90,11 @@ impl Engine {
             (Then::Stop, _) => {
                 self.units[at].last_end = Some(end);
                 self.units[at].finished_at = Some(time::now());
-                let stopped =
-                    if self.units[at].unit.task().is_some() { State::Failed } else { State::Stopped };
+                let stopped = if self.units[at].unit.task().is_some() {
+                    State::Failed
+                } else {
+                    State::Stopped
+                };
                 self.set_state(at, stopped);
             }
             (Then::Restart, _) => {

@@ -43,7 +43,9 @@ impl Engine {
         let name = run.clone();
         let looking = super::thread("mark", move || {
             let gate = match marker::hash(&unit) {
-                Ok(hash) if !force && marker::matches(&state, &unit.name, &hash) => Gate::Skip(MARKED),
+                Ok(hash) if !force && marker::matches(&state, &unit.name, &hash) => {
+                    Gate::Skip(MARKED)
+                }
                 Ok(hash) => Gate::Run(Ok(hash)),
                 Err(e) => Gate::Run(Err(e.to_string())),
             };
@@ -90,8 +92,7 @@ impl Engine {
                 let run = self.next_run(at);
                 if let Some(running) = self.watched(at, child, &run, Purpose::Check) {
                     let by = running.since + CHECK;
-                    self.units[at].running =
-                        Some(Running { times_out: Some(by), ..running });
+                    self.units[at].running = Some(Running { times_out: Some(by), ..running });
                 }
             }
             Err(why) => {

@@ -240,9 +240,8 @@ mod tests {
 
     #[test]
     fn addresses_are_taken_apart() {
-        let parts = |text: &str| {
-            Url::parse(text).map(|url| (url.secure, url.host, url.port, url.path))
-        };
+        let parts =
+            |text: &str| Url::parse(text).map(|url| (url.secure, url.host, url.port, url.path));
         let local = |port, path: &str| Some((false, "127.0.0.1".to_owned(), port, path.to_owned()));
         assert_eq!(parts("http://127.0.0.1:3000/health?x=1#y"), local(3000, "/health?x=1"));
         assert_eq!(parts("http://127.0.0.1"), local(80, "/"));

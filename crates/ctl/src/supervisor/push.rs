@@ -20,7 +20,10 @@ const LAST_RETRY: Duration = Duration::from_secs(60);
 
 enum News {
     Status(Box<(BoxStatus, Vec<Known>)>),
-    Change { kind: &'static str, payload: serde_json::Value },
+    Change {
+        kind: &'static str,
+        payload: serde_json::Value,
+    },
     /// The last one is sent without a pause.
     End(Sender<()>),
 }

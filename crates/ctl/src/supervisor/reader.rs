@@ -93,7 +93,8 @@ impl Reading {
         if let Some(control) = control {
             fds.push(PollFd::new(control.as_fd(), PollFlags::POLLIN));
         }
-        let looking = self.watch.is_some() && sources.iter().any(|s| s.lines.unfinished().is_some());
+        let looking =
+            self.watch.is_some() && sources.iter().any(|s| s.lines.unfinished().is_some());
         let timeout = if looking { PollTimeout::from(SILENCE) } else { PollTimeout::NONE };
         if poll(&mut fds, timeout).is_err() {
             return (false, false);
@@ -115,7 +116,11 @@ impl Reading {
                     let stream = source.stream;
                     source.lines.push(&buffer[..read], |line| self.say(stream, line));
                 }
-                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                    ) => {}
                 Err(_) => source.open = false,
             }
         }

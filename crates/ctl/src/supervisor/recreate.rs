@@ -28,7 +28,9 @@ pub fn run(args: &[OsString]) -> Result<i32> {
     let unit = loaded.units.into_iter().find(|unit| unit.name == service);
     let Some(Argv::Container(container)) = unit.map(|unit| unit.command) else {
         let shown = protocol::text::visible(service);
-        crate::complain(&format!("agentbox-ctl: no service '{shown}' with an image in {FILE_NAME}"));
+        crate::complain(&format!(
+            "agentbox-ctl: no service '{shown}' with an image in {FILE_NAME}"
+        ));
         return Ok(exit::FAILURE);
     };
     let service = [OsString::from(service)];

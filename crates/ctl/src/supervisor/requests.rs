@@ -22,7 +22,10 @@ pub struct Parked {
 }
 
 enum What {
-    Ready { units: Vec<String>, patient: bool },
+    Ready {
+        units: Vec<String>,
+        patient: bool,
+    },
     /// A task's end.
     Task(String),
     /// A service that was told something has done it.
@@ -179,7 +182,8 @@ impl Engine {
             for need in needs.into_iter().filter(|need| !seen.contains(need)).collect::<Vec<_>>() {
                 seen.push(need);
                 let live = &mut self.units[need];
-                let rests = live.unit.service().is_some_and(|s| !s.autostart) && live.running.is_none();
+                let rests =
+                    live.unit.service().is_some_and(|s| !s.autostart) && live.running.is_none();
                 if rests && matches!(live.state, State::Pending | State::Stopped) {
                     live.wanted = true;
                     self.set_state(need, State::Pending);
@@ -300,8 +304,7 @@ impl Engine {
                 if nodes[*need].standing() == Standing::Failed {
                     return Some(*need);
                 }
-                let waits =
-                    matches!(self.units[*need].state, State::Pending | State::Waiting);
+                let waits = matches!(self.units[*need].state, State::Pending | State::Waiting);
                 if waits && !seen.contains(need) {
                     seen.push(*need);
                 }

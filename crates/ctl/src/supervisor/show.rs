@@ -56,7 +56,10 @@ pub fn status(status: &Status) -> String {
     }
     if let Some(web) = &status.web_proxy {
         let error = web.error.as_ref().map(|e| format!(": {e}")).unwrap_or_default();
-        text.push_str(&format!("\nweb: port {} → {}, {}{error}\n", web.listen, web.target, web.state));
+        text.push_str(&format!(
+            "\nweb: port {} → {}, {}{error}\n",
+            web.listen, web.target, web.state
+        ));
     }
     text.push_str(&ports(&status.ports));
     for warning in &status.warnings {
@@ -89,8 +92,10 @@ fn ports(ports: &[Port]) -> String {
 
 /// Columns as wide as they must be; the last one as it is.
 fn table(heads: &[&str], rows: Vec<Vec<String>>) -> String {
-    let rows: Vec<Vec<String>> =
-        rows.into_iter().map(|row| row.iter().map(|c| protocol::text::visible(c)).collect()).collect();
+    let rows: Vec<Vec<String>> = rows
+        .into_iter()
+        .map(|row| row.iter().map(|c| protocol::text::visible(c)).collect())
+        .collect();
     let heads: Vec<String> = heads.iter().map(|head| (*head).to_owned()).collect();
     let width = |at: usize| {
         let cells = std::iter::once(&heads).chain(&rows).filter_map(|row| row.get(at));

@@ -82,9 +82,8 @@ impl Engine {
                 break;
             };
             for name in &group {
-                let begun = |r: &super::engine::Running| {
-                    r.ending.is_some() && matches!(r.then, Then::Stop)
-                };
+                let begun =
+                    |r: &super::engine::Running| r.ending.is_some() && matches!(r.then, Then::Stop);
                 if let Some(at) = self.at(name)
                     && self.units[at].running.as_ref().is_some_and(|r| !begun(r))
                 {

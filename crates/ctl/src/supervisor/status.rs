@@ -1,7 +1,7 @@
 //! How everything is, for whoever asks and for the host.
 
-use super::engine::{Engine, Live};
 use super::container;
+use super::engine::{Engine, Live};
 use super::listeners;
 use super::process::End;
 use super::schedule::Standing;

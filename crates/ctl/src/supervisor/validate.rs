@@ -20,7 +20,9 @@ pub fn run(args: &[OsString]) -> Result<i32> {
                 path = Some(PathBuf::from(word));
             }
             _ => {
-                crate::complain("agentbox-ctl: use 'agentbox-ctl validate [path] [--strict] [--json]'.");
+                crate::complain(
+                    "agentbox-ctl: use 'agentbox-ctl validate [path] [--strict] [--json]'.",
+                );
                 return Ok(INVALID);
             }
         }

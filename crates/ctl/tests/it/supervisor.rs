@@ -114,7 +114,9 @@ impl Supervisor {
         while !so() {
             if Instant::now() >= end {
                 let mut logs = String::new();
-                for entry in fs::read_dir(self.dir.path().join("log")).into_iter().flatten().flatten() {
+                for entry in
+                    fs::read_dir(self.dir.path().join("log")).into_iter().flatten().flatten()
+                {
                     logs += &format!("{:?}:\n", entry.file_name());
                     logs += &fs::read_to_string(entry.path()).unwrap_or_default();
                 }
@@ -203,7 +205,9 @@ fn yaml_13_12_13_failed_needs_hold_and_a_later_success_lets_go() {
 #[test]
 fn yaml_13_14_independent_tasks_run_side_by_side() {
     let begun = "date +%s%N > $AGENTBOX_UNIT.begun; sleep 0.8; date +%s%N > $AGENTBOX_UNIT.ended";
-    let s = Supervisor::new(&format!("tasks:\n  a: {{command: '{begun}'}}\n  b: {{command: '{begun}'}}\n"));
+    let s = Supervisor::new(&format!(
+        "tasks:\n  a: {{command: '{begun}'}}\n  b: {{command: '{begun}'}}\n"
+    ));
     s.until("a", "done");
     s.until("b", "done");
     let at = |name: &str| -> u128 {
@@ -291,7 +295,9 @@ fn a_killed_service_leaves_nobody_behind_and_comes_back() {
     });
     s.eventually("there is one", || count(&s, "sleep 4721") == 1);
     let second = s.unit("a")["pid"].as_i64().unwrap();
-    assert!(Command::new("kill").args(["-9", "--", &format!("-{second}")]).status().unwrap().success());
+    assert!(
+        Command::new("kill").args(["-9", "--", &format!("-{second}")]).status().unwrap().success()
+    );
     s.eventually("it is a third", || s.unit("a")["restarts"] == 2 && s.state("a") == "running");
     s.eventually("there is one", || count(&s, "sleep 4721") == 1);
 }
@@ -591,7 +597,10 @@ fn running_a_task_shows_what_it_says_and_ends_as_it_does() {
     let logs = s.ctl(&["logs", "noisy", "-n", "2"]);
     let text = String::from_utf8(logs.stdout).unwrap();
     let lines: Vec<&str> = text.lines().collect();
-    assert!(lines[0].ends_with(" O 3000") && lines[1].ends_with(" E [ctl] exited with code 0"), "{text}");
+    assert!(
+        lines[0].ends_with(" O 3000") && lines[1].ends_with(" E [ctl] exited with code 0"),
+        "{text}"
+    );
     for bad in [&["logs", "../x"][..], &["logs", "nosuch"], &["run-task", "nosuch"]] {
         assert_eq!(s.ctl(bad).status.code(), Some(1), "{bad:?}");
     }
@@ -601,7 +610,8 @@ fn running_a_task_shows_what_it_says_and_ends_as_it_does() {
 
 #[test]
 fn a_stop_is_in_order_and_leaves_nothing() {
-    let trap = |name: &str| format!("trap \"echo {name} >> order; exit 0\" TERM; sleep 4761 & wait");
+    let trap =
+        |name: &str| format!("trap \"echo {name} >> order; exit 0\" TERM; sleep 4761 & wait");
     let mut s = Supervisor::new(&format!(
         "services:\n  db: {{command: '{}'}}\n  api: {{command: '{}', needs: [db]}}\n\
          \x20 web: {{command: '{}', needs: [api]}}\ntasks:\n  t: {{command: sleep 4762}}\n",
