@@ -136,6 +136,8 @@ fn what_is_killed_in_a_box_comes_back_once() {
     });
     until(&world, "phoenix", "a", "running");
     eventually_or(SOON, "one is left", || if count() == "1" { Ok(()) } else { Err(count()) });
+    // Logs of the box's own daemons are found the same way.
+    assert!(world.agentbox(&["logs", "phoenix", "ctl-daemon"]).status.success());
     // The supervisor itself: PID 1 starts it again, and nothing runs twice.
     let daemon = world.box_ok("phoenix", "cat /run/agentbox/supervisor/ctl.lock");
     world.box_ok("phoenix", &format!("kill -9 {daemon}"));

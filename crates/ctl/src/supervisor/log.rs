@@ -226,7 +226,17 @@ fn end_of(path: &Path, name: &str, count: usize) -> Vec<LogEvent> {
     let bytes = bytes().unwrap_or_default();
     let lines: Vec<&[u8]> = bytes.split(|b| *b == b'\n').filter(|line| !line.is_empty()).collect();
     let newest = lines.iter().skip(lines.len().saturating_sub(count));
-    newest.filter_map(|line| parse(&String::from_utf8_lossy(line), name)).collect()
+    let event = |line: &&[u8]| {
+        let line = String::from_utf8_lossy(line);
+        parse(&line, name).unwrap_or_else(|| as_it_is(&line, name))
+    };
+    newest.map(event).collect()
+}
+
+/// A line of the box's own daemons, whose logs are beside those of units.
+fn as_it_is(line: &str, name: &str) -> LogEvent {
+    let (service, ts) = (name.to_owned(), "-".to_owned());
+    LogEvent { service, ts, stream: Stream::Stdout, line: line.to_owned() }
 }
 
 fn parse(line: &str, name: &str) -> Option<LogEvent> {
