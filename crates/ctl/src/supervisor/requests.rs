@@ -120,11 +120,11 @@ impl Engine {
             return;
         };
         let live = &mut self.units[at];
+        let idle = live.running.is_none() && live.busy.is_none();
         if live.busy.is_some() && live.state != State::Running {
             // Whether it must run is being looked at. Only “in any case” asks for more than that.
             live.again = force.then_some(true);
-        } else if live.running.is_some() || live.busy.is_some() {
-        } else if live.state != State::Done || force {
+        } else if idle && (live.state != State::Done || force) {
             live.force = force;
             self.set_state(at, State::Pending);
         }
