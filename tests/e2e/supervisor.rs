@@ -242,6 +242,13 @@ fn ten_services_need_little_memory() {
     assert!(rss <= 6 * 1024, "{rss} kB");
 }
 
+/// A command to the tests' engine, which must work; its output.
+fn engine(args: &[&str]) -> String {
+    let output = std::process::Command::new("docker").args(args).output().unwrap();
+    assert!(output.status.success(), "docker {args:?}: {output:?}");
+    text(&output.stdout).trim().to_owned()
+}
+
 /// A supervisor outside a box with the tests' own engine: one inside a box is the same program, and
 /// needs an image of gigabytes.
 struct Outside {
@@ -275,14 +282,8 @@ impl Outside {
         })
     }
 
-    fn docker(&self, args: &[&str]) -> String {
-        let output = std::process::Command::new("docker").args(args).output().unwrap();
-        assert!(output.status.success(), "docker {args:?}: {output:?}");
-        text(&output.stdout).trim().to_owned()
-    }
-
     fn in_container(&self, script: &str) {
-        self.docker(&["exec", &self.container, "sh", "-c", script]);
+        engine(&["exec", &self.container, "sh", "-c", script]);
     }
 }
 
@@ -342,7 +343,7 @@ fn yaml_13_34_35_36_a_container_is_a_service_like_any_other() {
     assert_eq!(unit["command"], "docker:agentbox-e2e-units");
     let log = || fs::read_to_string(one.dir.path().join("log/db.log")).unwrap();
     assert!(log().contains("\tword=60 1\n"), "{}", log());
-    assert_eq!(one.docker(&["exec", &container, "printenv", "SECRET"]), "s3cr3t");
+    assert_eq!(engine(&["exec", &container, "printenv", "SECRET"]), "s3cr3t");
 
     one.in_container("touch /tmp/die");
     let unit = one.until("it is back", |unit| unit["restarts"] == 1 && unit["state"] == "running");
@@ -360,14 +361,14 @@ fn yaml_13_34_35_36_a_container_is_a_service_like_any_other() {
     fs::write(one.dir.path().join("agentbox.yaml"), yaml("s3cr3t2")).unwrap();
     assert!(one.command(&["reload"]).output().unwrap().status.success());
     one.until("it is another", |unit| unit["drift"] == true && unit["state"] == "ready");
-    assert_eq!(one.docker(&["exec", &container, "printenv", "SECRET"]), "s3cr3t");
+    assert_eq!(engine(&["exec", &container, "printenv", "SECRET"]), "s3cr3t");
     assert_eq!(one.command(&["recreate", "db"]).output().unwrap().status.code(), Some(2));
     let again = one.command(&["recreate", "db", "--yes"]).output().unwrap();
     assert!(again.status.success(), "{again:?}");
     one.until("it is made anew", |unit| unit["drift"] == false && unit["state"] == "ready");
-    assert_eq!(one.docker(&["exec", &container, "printenv", "SECRET"]), "s3cr3t2");
+    assert_eq!(engine(&["exec", &container, "printenv", "SECRET"]), "s3cr3t2");
 
     let stopped = one.command(&["stop", "db"]).output().unwrap();
     assert_eq!(text(&stopped.stdout), "db: stopped\n");
-    assert_eq!(one.docker(&["inspect", "-f", "{{.State.Running}}", &container]), "false");
+    assert_eq!(engine(&["inspect", "-f", "{{.State.Running}}", &container]), "false");
 }

@@ -126,7 +126,7 @@ fn run(args: &[OsString]) -> Result<i32> {
         "merge" => git::merge_command(rest),
         "container-unit" => supervisor::container::run(),
         "recreate" => supervisor::recreate::run(rest),
-        "validate" => supervisor::validate::run(rest),
+        "validate" => Ok(supervisor::validate::run(rest)),
         name if supervisor::client::COMMANDS.contains(&name) => supervisor::client::run(name, rest),
         "help" | "--help" | "-h" => help::run(rest),
         "--version" | "-V" => {

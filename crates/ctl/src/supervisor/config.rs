@@ -50,7 +50,7 @@ fn service(of: &project::Service, workspace: &Path) -> Unit {
             ports: image.ports.iter().map(|port| (port.host, port.container)).collect(),
             env: image.env.clone(),
             args: image.args.clone(),
-            container_name: image.container_name.clone(),
+            called: image.container_name.clone(),
             grace_seconds: of.stop_grace.as_secs() + u64::from(of.stop_grace.subsec_millis() > 0),
         }),
     };
@@ -62,7 +62,7 @@ fn service(of: &project::Service, workspace: &Path) -> Unit {
             project::OnTimeout::MarkUnhealthy => OnTimeout::MarkUnhealthy,
         },
     });
-    let kind = Kind::Service(Service {
+    let kind = Kind::Service(Box::new(Service {
         autostart: of.autostart,
         restart: match of.restart {
             project::Restart::Always => Restart::Always,
@@ -79,7 +79,7 @@ fn service(of: &project::Service, workspace: &Path) -> Unit {
         ready,
         expose: of.expose.map(|expose| expose.port),
         grace: of.stop_grace,
-    });
+    }));
     unit(&of.name, command, of.cwd.as_deref(), of.env.as_ref(), &of.needs, workspace, kind)
 }
 

@@ -40,7 +40,7 @@ impl Container {
     }
 
     fn create(&self, service: &str) -> Vec<String> {
-        let mut words = vec!["create".to_owned(), "--name".into(), self.container_name.clone()];
+        let mut words = vec!["create".to_owned(), "--name".into(), self.called.clone()];
         words.extend(["--label".into(), format!("agentbox.service={service}")]);
         words.extend(["--label".into(), format!("{SPEC_LABEL}={}", self.spec())]);
         for (host, container) in &self.ports {
@@ -86,7 +86,7 @@ pub fn run() -> Result<i32> {
             crate::complain(&format!(
                 "container {} was made from other settings and is used as it is; \
                  'agentbox-ctl recreate {service} --yes' makes it anew, without its data",
-                container.container_name
+                container.called
             ));
         }
         Found::Failed(why) => {
@@ -95,7 +95,7 @@ pub fn run() -> Result<i32> {
             return Ok(UNUSABLE);
         }
     }
-    let name = container.container_name.clone();
+    let name = container.called.clone();
     if asked.pending().next().is_some() {
         return Ok(protocol::exit::OK);
     }
@@ -131,7 +131,7 @@ enum Found {
 
 fn label(container: &Container) -> Found {
     let format = format!("{{{{index .Config.Labels \"{SPEC_LABEL}\"}}}}");
-    let words = ["container", "inspect", "-f", &format, &container.container_name];
+    let words = ["container", "inspect", "-f", &format, &container.called];
     let output = match docker(&words).stderr(Stdio::piped()).stdout(Stdio::piped()).output() {
         Ok(output) => output,
         Err(e) => return Found::Failed(e.to_string()),
@@ -178,7 +178,7 @@ mod tests {
             ports: vec![(Some(5437), 5432), (None, 80)],
             env: BTreeMap::from([("PASSWORD".into(), "secret\nline".into())]),
             args: vec!["--save".into(), "60 1".into()],
-            container_name: "db".into(),
+            called: "db".into(),
             grace_seconds: 5,
         }
     }

@@ -271,7 +271,7 @@ impl Engine {
     fn due(&self) -> Option<Instant> {
         let units = self.units.iter().filter_map(Live::due);
         let parked = self.parked.iter().filter_map(|parked| parked.until);
-        let shutdown = self.shutdown.as_ref().and_then(Shutdown::due);
+        let shutdown = self.shutdown.as_ref().map(Shutdown::due);
         units.chain(parked).chain(shutdown).min()
     }
 

@@ -39,7 +39,7 @@ pub fn run(args: &[OsString]) -> Result<i32> {
         return Ok(stopped);
     }
     let mut remove = Command::new("docker");
-    remove.args(["rm", "-f", &container.container_name]).stdin(Stdio::null()).stdout(Stdio::null());
+    remove.args(["rm", "-f", &container.called]).stdin(Stdio::null()).stdout(Stdio::null());
     if !remove.status().map_err(|e| Error::Program("docker", e))?.success() {
         return Ok(exit::FAILURE);
     }

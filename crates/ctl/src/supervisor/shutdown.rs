@@ -25,8 +25,8 @@ impl Shutdown {
         self.over
     }
 
-    pub fn due(&self) -> Option<Instant> {
-        Some(self.until)
+    pub fn due(&self) -> Instant {
+        self.until
     }
 }
 

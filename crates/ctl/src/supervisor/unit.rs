@@ -22,7 +22,7 @@ pub struct Unit {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     Task(Task),
-    Service(Service),
+    Service(Box<Service>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,8 @@ pub struct Container {
     pub ports: Vec<(Option<u16>, u16)>,
     pub env: BTreeMap<String, String>,
     pub args: Vec<String>,
-    pub container_name: String,
+    /// Its own name.
+    pub called: String,
     pub grace_seconds: u64,
 }
 

@@ -2,7 +2,6 @@
 
 use super::client::INVALID;
 use super::config;
-use crate::error::Result;
 use crate::places;
 use project::{FILE_NAME, Problem, Project};
 use protocol::exit;
@@ -10,7 +9,7 @@ use serde_json::json;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-pub fn run(args: &[OsString]) -> Result<i32> {
+pub fn run(args: &[OsString]) -> i32 {
     let (mut strict, mut json, mut path) = (false, false, None);
     for word in args {
         match word.to_str() {
@@ -23,15 +22,15 @@ pub fn run(args: &[OsString]) -> Result<i32> {
                 crate::complain(
                     "agentbox-ctl: use 'agentbox-ctl validate [path] [--strict] [--json]'.",
                 );
-                return Ok(INVALID);
+                return INVALID;
             }
         }
     }
     let path = path.unwrap_or_else(|| places::workspace().join(FILE_NAME));
     let text = match config::read(&path) {
         Ok(Some(text)) => text,
-        Ok(None) => return Ok(refuse(json, &format!("{} not found", path.display()))),
-        Err(why) => return Ok(refuse(json, &why)),
+        Ok(None) => return refuse(json, &format!("{} not found", path.display())),
+        Err(why) => return refuse(json, &why),
     };
     let parsed = Project::parse_in_box(&text);
     let lines = |all: &[Problem]| all.iter().map(|p| p.line(FILE_NAME)).collect::<Vec<_>>();
@@ -53,7 +52,7 @@ pub fn run(args: &[OsString]) -> Result<i32> {
             crate::say(&format!("OK: {services} service(s), {tasks} task(s)\n"));
         }
     }
-    Ok(if good { exit::OK } else { INVALID })
+    if good { exit::OK } else { INVALID }
 }
 
 fn refuse(json: bool, why: &str) -> i32 {

@@ -130,7 +130,7 @@ fn serve(listen: u16, shared: &Arc<Mutex<Shared>>, stop: &PipeReader) {
 
 fn say(shared: &Mutex<Shared>, state: &str, error: Option<String>) {
     if let Some(status) = &mut lock(shared).status {
-        status.state = state.to_owned();
+        state.clone_into(&mut status.state);
         status.error = error;
     }
 }
@@ -212,8 +212,8 @@ mod tests {
         TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
     }
 
-    fn exposed(port: u16, state: UnitState) -> Option<Exposed> {
-        Some(Exposed { service: "web".into(), port, state })
+    fn exposed(port: u16, state: UnitState) -> Exposed {
+        Exposed { service: "web".into(), port, state }
     }
 
     fn ask(port: u16) -> String {
@@ -234,13 +234,13 @@ mod tests {
     fn yaml_13_37_a_page_until_somebody_answers() {
         let (listen, target) = (free_port(), free_port());
         let mut web = Web::new(listen);
-        web.say(exposed(target, UnitState::Starting));
+        web.say(Some(exposed(target, UnitState::Starting)));
         let answer = ask(listen);
         assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("Retry-After: 1\r\n"));
         assert!(answer.contains("web is starting"), "{answer}");
         assert_eq!(web.status().unwrap().state, "listening");
         let server = TcpListener::bind(("127.0.0.1", target)).unwrap();
-        web.say(exposed(target, UnitState::Ready));
+        web.say(Some(exposed(target, UnitState::Ready)));
         let served = std::thread::spawn(move || {
             let (mut stream, _) = server.accept().unwrap();
             // The browser ends its half first.
@@ -269,7 +269,7 @@ mod tests {
         let held = TcpListener::bind("0.0.0.0:0").unwrap();
         let listen = held.local_addr().unwrap().port();
         let mut web = Web::new(listen);
-        web.say(exposed(free_port(), UnitState::Ready));
+        web.say(Some(exposed(free_port(), UnitState::Ready)));
         let end = Instant::now() + Duration::from_secs(20);
         while web.status().unwrap().error.is_none() {
             assert!(Instant::now() < end);

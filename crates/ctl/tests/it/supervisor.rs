@@ -117,7 +117,7 @@ impl Supervisor {
                 for entry in
                     fs::read_dir(self.dir.path().join("log")).into_iter().flatten().flatten()
                 {
-                    logs += &format!("{:?}:\n", entry.file_name());
+                    logs += &format!("{}:\n", entry.file_name().display());
                     logs += &fs::read_to_string(entry.path()).unwrap_or_default();
                 }
                 panic!("{what}: not so\n{logs}");
