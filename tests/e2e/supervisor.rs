@@ -199,6 +199,22 @@ fn boxes_16_20_a_stop_is_quick_and_services_hear_of_it() {
 }
 
 #[test]
+fn boxes_16_16_the_first_task_reads_a_carried_file() {
+    let yaml = "carry: [{src: ./key.local, dest: /home/vscode/key}]
+tasks:
+  first: {command: cat ~/key .env.local > seen}
+";
+    let (world, _) = world(yaml);
+    fs::write(world.project().join(".gitignore"), "*.local\n").unwrap();
+    fs::write(world.project().join("key.local"), "carried").unwrap();
+    fs::write(world.project().join(".env.local"), "settings").unwrap();
+    world.ok(&["create", "-n", "laden", "--carry-yes", "--with-env"]);
+    let first = until(&world, "laden", "first", "done");
+    assert_eq!(first["lastExitCode"], 0);
+    assert_eq!(world.box_ok("laden", "cat seen"), "carriedsettings");
+}
+
+#[test]
 fn a_port_that_is_busy_in_a_box_is_named_and_waited_for() {
     let yaml = "services:
   web:

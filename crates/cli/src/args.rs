@@ -5,7 +5,8 @@ use crate::commands::{
     agent, approvals, approve, attach, audit, checkpoints, code, complete_boxes, completions, cp,
     create, dashboard, demo, deny, destroy, doctor, download, events, fork, git, grants, inspect,
     integrations, list, logs, mute, open, pause, prepare, prune, quiet, quit, recover, screen,
-    secrets, serve, services, shell, ssh_config, start, status, stop, top, unpause, url, validate, wait,
+    secrets, serve, services, shell, ssh_config, start, status, stop, top, unpause, url, validate,
+    wait,
 };
 use crate::context::Context;
 use crate::error::Outcome;

@@ -1,8 +1,8 @@
 //! The control socket: what the CLI, the tray and the window ask of the host.
 
 use crate::boxes::{BoxView, Progress};
-use crate::conversations::{FindConversations, RelaunchAgents};
 use crate::carry::CarryChoice;
+use crate::conversations::{FindConversations, RelaunchAgents};
 use crate::events::BoxEvent;
 use crate::integrations::{Layer, SecretText};
 #[allow(unused_imports, reason = "named beside the requests they answer")]

@@ -19,8 +19,8 @@ const LISTED: usize = 15;
 /// Show the state of the host, or of a box
 ///
 /// Says whether a host runs, which engine it uses, what waits for you, and what is missing on
-/// this machine. With a box: its state, image, branch, limits, what it uses, its tasks and services, and what runs in it.
-/// Does not start a host; exit code 1 when none runs.
+/// this machine. With a box: its state, image, branch, limits, what it uses, its tasks and
+/// services, and what runs in it. Does not start a host; exit code 1 when none runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox status

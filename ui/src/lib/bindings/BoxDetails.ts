@@ -2,6 +2,7 @@
 import type { BoxLimits } from "./BoxLimits";
 import type { BoxMount } from "./BoxMount";
 import type { BoxProcess } from "./BoxProcess";
+import type { BoxStatus } from "./BoxStatus";
 import type { BoxUsage } from "./BoxUsage";
 import type { BoxView } from "./BoxView";
 import type { Carried } from "./Carried";
@@ -45,4 +46,8 @@ processes: Array<BoxProcess> | null, mounts: Array<BoxMount>,
 /**
  * Files from this computer that were copied into it when it was made.
  */
-carried: Array<Carried>, };
+carried: Array<Carried>, 
+/**
+ * As its supervisor told last.
+ */
+units: BoxStatus | null, };
