@@ -125,6 +125,8 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::Conversations(_)
         | Request::RelaunchAgents(_)
         | Request::Resync { .. }
+        | Request::SetDisplayName { .. }
+        | Request::SetLimits { .. }
         | Request::Subscribe
         | Request::ShowWindow { .. }
         | Request::HandOver

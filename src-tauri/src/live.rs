@@ -70,6 +70,7 @@ pub mod samples {
         BoxView {
             id: format!("b{id:08x}").parse().unwrap(),
             name: name.parse().unwrap(),
+            display_name: None,
             index: u32::from(id),
             project: project.into(),
             project_root: format!("/home/me/{project}"),
@@ -87,6 +88,7 @@ pub mod samples {
             logins: Vec::new(),
             web: None,
             screen: None,
+            nested_repos: Vec::new(),
         }
     }
 

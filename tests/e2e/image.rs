@@ -151,7 +151,7 @@ fn the_agents_are_there_and_draw_themselves_in_a_terminal() {
 #[test]
 fn which_images_there_are_can_be_asked() {
     let world = World::headless();
-    let images = world.json(&["prepare", "--status"])["images"].clone();
+    let images = world.json(&["prepare"])["images"].clone();
     let rows = images.as_array().unwrap();
     let current: Vec<_> = rows.iter().filter(|row| row["current"] == true).collect();
     assert_eq!(current.len(), 3, "{images}");

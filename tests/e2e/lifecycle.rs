@@ -851,7 +851,7 @@ fn a_box_is_looked_at_from_all_sides() {
     assert!(commands.iter().any(|c| c.contains("sleep 4242")), "{commands:?}");
     let token = world.box_ok("seen", "cat /run/agentbox/token");
     assert!(!details.to_string().contains(&token));
-    let shown = world.ok(&["status", "seen"]);
+    let shown = world.ok(&["status", "seen", "--inspect"]);
     assert!(shown.contains("running for") && shown.contains("sleep 4242"), "{shown}");
 
     let usage = world.json(&["top", "--once"])["usage"].clone();

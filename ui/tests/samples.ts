@@ -29,6 +29,7 @@ export function box(over: Partial<BoxView> = {}): BoxView {
   return {
     id: "b00000001",
     name: "fix-login",
+    displayName: null,
     index: 1,
     project: "shop-api",
     projectRoot: "/home/ada/shop-api",
@@ -46,6 +47,7 @@ export function box(over: Partial<BoxView> = {}): BoxView {
     busy: null,
     web: null,
     screen: null,
+    nestedRepos: [],
     ...over,
   };
 }

@@ -267,6 +267,7 @@ impl Saga {
         Record {
             id: self.spec.id.clone(),
             name: self.spec.name.clone(),
+            display_name: None,
             index: self.spec.index,
             project: folder_name(&project.root),
             project_root: project.root.clone(),

@@ -18,6 +18,9 @@ use std::path::PathBuf;
 pub struct Record {
     pub id: BoxId,
     pub name: BoxName,
+    /// What a person calls it, and nothing more.
+    #[serde(default)]
+    pub display_name: Option<String>,
     /// Counted per project from 1.
     pub index: u32,
     pub project_root: PathBuf,

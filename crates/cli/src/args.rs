@@ -3,10 +3,7 @@
 
 use crate::commands::{
     agent, approvals, approve, attach, audit, checkpoints, code, complete_boxes, completions, cp,
-    create, dashboard, demo, deny, destroy, doctor, download, events, fork, git, grants, inspect,
-    integrations, list, logs, mute, open, pause, prepare, prune, quiet, quit, recover, screen,
-    secrets, serve, services, shell, ssh_config, start, status, stop, top, unpause, url, validate,
-    wait,
+    create, dashboard, demo, deny, destroy, doctor, download, drive, events, fork, git, grants, inspect, integrations, limits, list, logs, man, mute, open, pause, prepare, prune, quiet, quit, recover, screen, secrets, self_update, serve, services, shell, ssh_config, start, status, stop, top, unpause, url, validate, wait,
 };
 use crate::context::Context;
 use crate::error::Outcome;
@@ -60,6 +57,8 @@ pub enum Command {
     Logs(logs::Args),
     Top(top::Args),
     Inspect(inspect::Args),
+    Limits(limits::Args),
+    Drive(drive::Args),
     Pause(pause::Args),
     Unpause(unpause::Args),
     Stop(stop::Args),
@@ -94,7 +93,9 @@ pub enum Command {
     Demo(demo::Args),
     Serve(serve::Args),
     Quit(quit::Args),
+    SelfUpdate(self_update::Args),
     Completions(completions::Args),
+    Man(man::Args),
     #[command(name = "__complete-boxes", hide = true)]
     CompleteBoxes(complete_boxes::Args),
 }
@@ -116,6 +117,8 @@ impl Command {
             Command::Logs(args) => logs::run(ctx, args),
             Command::Top(args) => top::run(ctx, args),
             Command::Inspect(args) => inspect::run(ctx, args),
+            Command::Limits(args) => limits::run(ctx, args),
+            Command::Drive(args) => drive::run(ctx, args),
             Command::Pause(args) => pause::run(ctx, args),
             Command::Unpause(args) => unpause::run(ctx, args),
             Command::Stop(args) => stop::run(ctx, args),
@@ -149,7 +152,9 @@ impl Command {
             Command::Demo(args) => demo::run(ctx, args),
             Command::Serve(args) => serve::run(ctx, args),
             Command::Quit(args) => quit::run(ctx, args),
+            Command::SelfUpdate(args) => self_update::run(ctx, args),
             Command::Completions(args) => completions::run(ctx, args),
+            Command::Man(args) => man::run(ctx, args),
             Command::CompleteBoxes(args) => complete_boxes::run(ctx, args),
         }
     }
@@ -175,6 +180,57 @@ mod tests {
             command.get_subcommands().for_each(check);
         }
         check(&Cli::command());
+    }
+
+    #[test]
+    fn whatever_prints_json_does_it_by_either_flag() {
+        fn check(command: &clap::Command, path: &str) {
+            let path = format!("{path} {}", command.get_name());
+            for arg in command.get_arguments().filter(|arg| arg.get_long() == Some("json")) {
+                assert_eq!(arg.get_short(), Some('j'), "{path}");
+            }
+            command.get_subcommands().for_each(|sub| check(sub, &path));
+        }
+        check(&Cli::command(), "");
+    }
+
+    /// Commands that show something and change nothing.
+    #[test]
+    fn every_command_that_only_looks_can_print_json() {
+        const LOOKS: [&[&str]; 23] = [
+            &["list"],
+            &["status"],
+            &["inspect"],
+            &["limits"],
+            &["top"],
+            &["wait"],
+            &["drive", "snapshot"],
+            &["shell", "ls"],
+            &["git", "remotes"],
+            &["git", "branch"],
+            &["checkpoint", "ls"],
+            &["approvals"],
+            &["grants"],
+            &["audit"],
+            &["audit", "verify"],
+            &["events"],
+            &["secrets", "list"],
+            &["integrations", "list"],
+            &["integrations", "show"],
+            &["ssh-config"],
+            &["url"],
+            &["doctor"],
+            &["prepare"],
+        ];
+        for path in LOOKS {
+            let root = Cli::command();
+            let found = path.iter().try_fold(&root, |at, word| at.find_subcommand(word));
+            let found = found.unwrap_or_else(|| panic!("no command {path:?}"));
+            let json = |command: &clap::Command| {
+                command.get_arguments().any(|arg| arg.get_long() == Some("json"))
+            };
+            assert!(json(found) || json(&root), "{path:?}");
+        }
     }
 
     #[test]

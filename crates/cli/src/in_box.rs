@@ -6,10 +6,13 @@ use crate::interrupt::Interrupt;
 use host::client::{Client, Incoming};
 use protocol::control::{Exec, Exited, Request, Target};
 use protocol::ctl::paths;
+use protocol::rpc::Envelope;
 use protocol::supervisor::MAX_ANSWER;
 use protocol::text::shortened;
 
 const COMPLAINT: usize = 4000;
+/// More than anybody reads; a box that says more is cut off.
+const MOST: usize = 4 * 1024 * 1024;
 
 /// What a command said and how it ended.
 pub struct Said {
@@ -57,4 +60,41 @@ pub fn run(
 fn take(into: &mut Vec<u8>, bytes: &[u8], most: usize) {
     let room = most.saturating_sub(into.len());
     into.extend_from_slice(&bytes[..room.min(bytes.len())]);
+}
+
+/// Runs a command in a box to its end, with this input. What it says is the box's own word.
+pub fn in_box(
+    client: &Client,
+    target: Target,
+    argv: Vec<String>,
+    input: &[u8],
+) -> Result<Envelope, CommandError> {
+    let conversation =
+        client.open(&Request::Exec(Exec { target, argv, tty: false, cols: 0, rows: 0 }))?;
+    let mut writer = conversation.writer()?;
+    for chunk in input.chunks(protocol::frame::MAX_PAYLOAD).filter(|c| !c.is_empty()) {
+        writer.stdin(chunk)?;
+    }
+    writer.stdin(&[])?;
+    let (mut stdout, mut stderr, mut too_much) = (Vec::new(), Vec::new(), false);
+    let ended = conversation.finish::<Exited>(|incoming| {
+        let (to, bytes) = match incoming {
+            Incoming::Stdout(bytes) => (&mut stdout, bytes),
+            Incoming::Stderr(bytes) => (&mut stderr, bytes),
+            Incoming::Event(_) => return,
+        };
+        if to.len() + bytes.len() > MOST {
+            too_much = true;
+            writer.hang_up();
+        } else {
+            to.extend(bytes);
+        }
+    });
+    if too_much {
+        return Err(CommandError::failed("the box said more than 4 MB and was cut off")
+            .hint("`agentbox shell` shows what goes on in it"));
+    }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (stdout, stderr) = (text(&stdout), text(&stderr));
+    Ok(Envelope { exit_code: ended?.exit_code, stdout, stderr, pushed: None })
 }

@@ -12,6 +12,7 @@ mod args;
 mod ask;
 mod attach;
 mod carry;
+mod busy;
 mod commands;
 mod context;
 mod conversations;
@@ -25,6 +26,7 @@ mod json;
 mod launch;
 mod mounts;
 mod progress;
+mod project;
 mod question;
 #[cfg(test)]
 mod reference;

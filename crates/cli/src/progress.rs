@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 const REDRAW: Duration = Duration::from_millis(120);
 const QUIET_MS: u64 = 5_000;
+/// After so long without a line, one says that it still goes on.
+const ALIVE: Duration = Duration::from_secs(20);
 const BAR: usize = 20;
 
 /// Shows progress until dropped.
@@ -30,7 +32,7 @@ impl Steps {
         let look = ui.err;
         let drawer = std::thread::spawn(move || match look.width {
             Some(_) => draw_live(look, &incoming),
-            None => draw_plain(look, &incoming),
+            None => draw_plain(look, &incoming, ALIVE, put),
         });
         Self { events: Some(events), drawer: Some(drawer) }
     }
@@ -88,11 +90,35 @@ fn draw_live(look: Look, incoming: &mpsc::Receiver<Progress>) {
     }
 }
 
-fn draw_plain(look: Look, incoming: &mpsc::Receiver<Progress>) {
+fn draw_plain(
+    look: Look,
+    incoming: &mpsc::Receiver<Progress>,
+    alive: Duration,
+    mut put: impl FnMut(&str),
+) {
     let mut plain = Plain::default();
-    for progress in incoming {
-        if let Some(text) = plain.line(look, &progress) {
+    let mut said = Instant::now();
+    let mut current: Option<(Progress, Instant)> = None;
+    loop {
+        let text = match incoming.recv_timeout(alive.saturating_sub(said.elapsed())) {
+            Ok(progress) => {
+                let text = plain.line(look, &progress);
+                let running = progress.state == StepState::Running;
+                current = running.then(|| (progress, Instant::now()));
+                text
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                said = Instant::now();
+                current.as_ref().map(|(progress, at)| {
+                    let since = u64::try_from(at.elapsed().as_millis()).unwrap_or(0);
+                    format!("    still at it after {}", took(progress.elapsed_ms + since))
+                })
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        if let Some(text) = text {
             put(&format!("{text}\n"));
+            said = Instant::now();
         }
     }
 }
@@ -200,6 +226,30 @@ mod tests {
         .filter_map(|p| plain.line(Look::PLAIN, p))
         .collect();
         insta::assert_snapshot!(said.join("\n"));
+    }
+
+    #[test]
+    fn a_long_silence_is_broken() {
+        let (events, incoming) = mpsc::channel();
+        let lines = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let kept = lines.clone();
+        let drawer = std::thread::spawn(move || {
+            let put = |text: &str| kept.lock().unwrap().push(text.to_owned());
+            draw_plain(Look::PLAIN, &incoming, Duration::from_millis(20), put);
+        });
+        let until = |wanted: &str| {
+            let end = Instant::now() + Duration::from_secs(30);
+            while !lines.lock().unwrap().iter().any(|line| line.contains(wanted)) {
+                assert!(Instant::now() < end, "no {wanted:?}");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        };
+        events.send(at(StepState::Running, 61_000, None, None)).unwrap();
+        until("still at it after 1 min");
+        events.send(at(StepState::Done, 62_000, None, None)).unwrap();
+        until("✓");
+        drop(events);
+        drawer.join().unwrap();
     }
 
     #[test]

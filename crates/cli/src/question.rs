@@ -167,6 +167,7 @@ pub fn find<'q>(
 
 fn unknown(named: &str) -> CommandError {
     CommandError::usage(format!("no open question matches {:?}", visible(named)))
+        .hint("agentbox approvals lists those that are open")
 }
 
 fn several(named: &str, matching: &[&Question], open: &[Question]) -> CommandError {

@@ -44,6 +44,7 @@ fn one_box(
     BoxView {
         id: id.parse().unwrap(),
         name: name.parse().unwrap(),
+        display_name: None,
         index,
         project: project.into(),
         project_root: format!("/home/ada/{project}"),
@@ -62,6 +63,7 @@ fn one_box(
         web: (state != BoxState::Missing).then(|| format!("http://{name}.localhost:1355")),
         screen: (state != BoxState::Missing)
             .then(|| format!("http://{name}.vnc.localhost:1355/vnc.html")),
+        nested_repos: Vec::new(),
     }
 }
 
@@ -215,7 +217,13 @@ pub fn checks() -> Vec<Check> {
         check("system", "home", Level::Ok, "/home/ada/.agentbox", None),
         check("system", "git", Level::Ok, "git 2.39.5", None),
         check("engine", "engine", Level::Fail, "no engine answered", Some("start Docker")),
-        check("engine", "box image", Level::Info, "not built yet", Some("agentbox prepare")),
+        check(
+            "engine",
+            "box image",
+            Level::Info,
+            "not built yet",
+            Some("agentbox prepare --build"),
+        ),
         check("system", "settings", Level::Ok, "readable", None),
         check("desktop", "notifications", Level::Warn, "no daemon", None),
     ]

@@ -22,6 +22,7 @@ mod cp;
 mod daemon_log;
 mod daemons;
 mod dockerd;
+mod drive;
 mod editor_tasks;
 mod error;
 mod event;
@@ -113,6 +114,7 @@ fn run(args: &[OsString]) -> Result<i32> {
         "rpc" => rpc::run(rest),
         "event" => event::run(rest),
         "session" => session::run(rest),
+        "drive" => drive::run(),
         "agent-state" => agent_state::run(rest),
         "agent-config" => agent_config::run(rest),
         "conversation" => conversation::run(rest),

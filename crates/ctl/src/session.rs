@@ -250,6 +250,8 @@ fn attach(name: &str, term: &str) -> Result<i32> {
         });
     }
     let term = if is_known(term) { term } else { USUAL_TERM };
+    // Somebody may have given it a size of its own; from here on it has this terminal's.
+    let _ = tmux(&["set-option", "-w", "-u", "-t", &format!("{}:", exact(name)), "window-size"]);
     let mut command = Command::new(TMUX);
     command.args(["attach-session", "-t", &exact(name)]).env_remove("TMUX").env("TERM", term);
     let status = command.status().map_err(|e| Error::Program("tmux", e))?;

@@ -14,17 +14,32 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 const CHUNK: usize = 256 * 1024;
+/// Names that are kept of what was replaced.
+const NAMED: usize = 100;
 
 pub struct Landing {
     place: Place,
     /// The folder of the last entry: most lie beside the one before.
     last: Option<(PathBuf, Folder)>,
     buffer: Vec<u8>,
+    replaced: Replaced,
+}
+
+/// What was there before and is no more.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Replaced {
+    /// The first of them.
+    pub names: Vec<String>,
+    pub count: usize,
 }
 
 impl Landing {
     pub fn new(place: Place) -> Self {
-        Self { place, last: None, buffer: vec![0; CHUNK] }
+        Self { place, last: None, buffer: vec![0; CHUNK], replaced: Replaced::default() }
+    }
+
+    pub fn replaced(self) -> Replaced {
+        self.replaced
     }
 
     pub fn put(&mut self, arrived: &Arrived, content: &mut dyn Read) -> Result<(), NotTaken> {
@@ -67,7 +82,12 @@ impl Landing {
         let fresh = fresh_name()?;
         let replaced =
             fill(folder, &fresh, kind, content, buffer).and_then(|()| folder.rename(&fresh, name));
-        replaced.inspect_err(|_| drop(folder.remove(&fresh)))
+        replaced.inspect_err(|_| drop(folder.remove(&fresh)))?;
+        self.replaced.count += 1;
+        if self.replaced.names.len() < NAMED {
+            self.replaced.names.push(crate::place::shown(path));
+        }
+        Ok(())
     }
 }
 

@@ -4,10 +4,14 @@
 //! connection; a client that leaves cancels what it asked for.
 
 use crate::api::Api;
+use crate::oplog::OpLog;
 use boxes::{Chunk, Exec, Size, Watch};
 use protocol::boxes::Progress;
-use protocol::control::{ControlError, ErrorCode, Exited, HostEvent, Request, Target};
+use protocol::control::{
+    CheckpointView, ControlError, CreateCheckpoint, ErrorCode, Exited, HostEvent, Request, Target,
+};
 use protocol::frame::{self, Kind};
+use protocol::sessions::SessionKind;
 use serde::Serialize;
 use std::io;
 use std::ops::ControlFlow;
@@ -106,7 +110,7 @@ async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
         }
         Request::CreateCheckpoint(create) => {
             let (watcher, progress) = watcher();
-            let making = api.create_checkpoint(create, watcher);
+            let making = checkpoint(&api, create, watcher);
             with_progress(making, progress, from, to).await
         }
         Request::FollowBoxes => follow_boxes(&api, from, to).await,
@@ -158,6 +162,22 @@ async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
     }
 }
 
+/// A checkpoint, with its steps in the log.
+async fn checkpoint(
+    api: &Api,
+    create: CreateCheckpoint,
+    watcher: boxes::Watcher,
+) -> Result<CheckpointView, ControlError> {
+    let Ok(view) = api.find_box(&create.target) else {
+        return api.create_checkpoint(create, watcher).await;
+    };
+    let what = format!("of {}", view.name);
+    let log = OpLog::begin(&api.core().home, "checkpoint", &what, watcher);
+    let made = api.create_checkpoint(create, log.clone()).await;
+    log.end(made.as_ref().err().map(|e| e.message.as_str()));
+    made
+}
+
 async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, ControlError> {
     // Work that changes something goes on when the client leaves half-way.
     let api = api.clone();
@@ -166,11 +186,15 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::Status => value(&api.status().await),
             Request::Doctor => value(&api.doctor().await),
             Request::Boxes => value(&api.boxes().await),
-            Request::StartBox { target } => value(&api.start_box(target).await?),
+            Request::StartBox { target } => {
+                let work = api.start_box(target.clone());
+                value(&Box::pin(api.logged("start", &target, work)).await?)
+            }
             Request::StopBox { target } => value(&api.stop_box(target).await?),
             Request::WhatIfDestroyed { target } => value(&api.what_if_destroyed(target).await?),
             Request::DestroyBox { target, branch } => {
-                value(&api.destroy_box(target, branch).await?)
+                let work = api.destroy_box(target.clone(), branch);
+                value(&Box::pin(api.logged("destroy", &target, work)).await?)
             }
             Request::PauseBox { target } => value(&api.pause_box(target).await?),
             Request::UnpauseBox { target } => value(&api.unpause_box(target).await?),
@@ -209,7 +233,16 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::FindBox { target } => value(&api.find_box(&target)?),
             Request::WillLogIn { target, agent } => value(&api.will_log_in(&target, agent).await?),
             Request::Sessions { target } => value(&api.sessions(target).await?),
-            Request::StartSession(start) => value(&api.start_session(start).await?),
+            Request::StartSession(start) => {
+                let target = start.target.clone();
+                match start.what {
+                    SessionKind::Agent { agent, .. } => {
+                        let work = api.start_session(start);
+                        value(&Box::pin(api.logged(agent.as_str(), &target, work)).await?)
+                    }
+                    SessionKind::Shell { .. } => value(&api.start_session(start).await?),
+                }
+            }
             Request::EndSession { target, name } => value(&api.end_session(target, &name).await?),
             Request::SetDefaultCheckpoint { id, cwd } => {
                 value(&api.set_default_checkpoint(id, cwd).await?)
@@ -228,6 +261,10 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::SshHost { target } => value(&api.ssh_host(target).await?),
             Request::CarryPlan { workspace } => value(&api.carry_plan(&workspace).await?),
             Request::Units { target } => value(&api.units(target).await?),
+            Request::SetDisplayName { target, name } => {
+                value(&api.set_display_name(target, name).await?)
+            }
+            Request::SetLimits { target, limits } => value(&api.set_limits(target, limits).await?),
             Request::HandOver
             | Request::Stop
             | Request::Subscribe

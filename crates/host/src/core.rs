@@ -9,7 +9,7 @@ use crate::store::{Store, StoreError, StoredBox, now};
 use crate::urls::Names;
 use approvals::Broker;
 use boxes::{Boxes, Record};
-use protocol::boxes::{BoxState, BoxView, Endpoints};
+use protocol::boxes::{BoxState, BoxView, Endpoints, NestedView};
 use protocol::control::{ControlError, EngineStatus, ErrorCode, HostEvent, HostStatus, Notice};
 use protocol::links::LinkTo;
 use protocol::sessions::{Agent, AgentState, AgentView};
@@ -234,6 +234,7 @@ impl Core {
         let candidate = |known: &Known| Candidate {
             id: known.record.id.clone(),
             name: known.record.name.clone(),
+            display_name: known.record.display_name.clone(),
             index: known.record.index,
             project: known.record.project.clone(),
             project_root: known.record.project_root.clone(),
@@ -380,6 +381,7 @@ fn view_of(known: &Known, asking: &[BoxId], names: &Names) -> BoxView {
     BoxView {
         id: record.id.clone(),
         name: record.name.clone(),
+        display_name: record.display_name.clone(),
         index: record.index,
         project: record.project.clone(),
         project_root: record.project_root.display().to_string(),
@@ -397,7 +399,12 @@ fn view_of(known: &Known, asking: &[BoxId], names: &Names) -> BoxView {
         logins: record.logins.iter().copied().collect(),
         web: names.shown(known, LinkTo::Web),
         screen: names.shown(known, LinkTo::Screen),
+        nested_repos: record.nested.iter().map(nested_view).collect(),
     }
+}
+
+fn nested_view(nested: &boxes::NestedRepo) -> NestedView {
+    NestedView { path: nested.path.clone(), branch: nested.branch.clone() }
 }
 
 fn agent_view(record: &Record, agent: Agent, at: (AgentState, Millis)) -> AgentView {

@@ -241,7 +241,7 @@ async fn image(engine: Engine, settings: &Settings) -> Check {
             label,
             Level::Info,
             "not built yet",
-            Some("agentbox prepare builds it now"),
+            Some("agentbox prepare --build builds it now"),
         ),
         Err(e) => check("engine", label, Level::Warn, &control_error(e).message, None),
     }

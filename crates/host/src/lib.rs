@@ -9,6 +9,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod adjust;
 mod agent_config;
 mod api;
 mod autopause;
@@ -33,7 +34,7 @@ mod journal;
 mod lock;
 mod looking;
 pub mod opener;
-mod oplog;
+pub mod oplog;
 mod policies;
 mod port;
 mod portless;
@@ -54,6 +55,7 @@ pub mod ssh_keys;
 mod start;
 mod store;
 mod units;
+pub mod updates;
 mod urls;
 mod ways;
 

@@ -36,6 +36,11 @@ impl Api {
             seen => seen.map_err(control_error)?,
         };
         let up = matches!(view.state, BoxState::Running | BoxState::Paused);
+        // Looking wakes nobody.
+        let sessions = match view.state {
+            BoxState::Running => self.sessions(Target::id(&id)).await.ok(),
+            _ => None,
+        };
         let (usage, processes) = if up {
             let (sample, processes) =
                 tokio::join!(first_sample(&boxes, &record), boxes.processes(&record));
@@ -64,6 +69,8 @@ impl Api {
                 .into_iter()
                 .map(|(from, to, writable)| BoxMount { from, to, writable })
                 .collect(),
+            endpoints: self.core.with_known(&id, |known| known.endpoints).unwrap_or_default(),
+            sessions,
             view,
         })
     }
@@ -250,6 +257,7 @@ fn box_usage(view: &BoxView, sample: Option<Sample>, disk: Option<&Disk>) -> Box
         id: view.id.clone(),
         name: view.name.to_string(),
         project: view.project.clone(),
+        project_root: view.project_root.clone(),
         state: view.state,
         cpu_percent: sample.cpu_percent,
         memory_bytes: sample.memory,

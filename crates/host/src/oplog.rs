@@ -4,12 +4,14 @@
 //! command ran last. What is written has no credential in it: steps are named by us, and the text of an
 //! error is redacted. A log that cannot be written keeps nothing from being done.
 
+use crate::api::Api;
 use boxes::{Watch, Watcher};
 use protocol::boxes::{Progress, StepState};
+use protocol::control::{ControlError, Target};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -95,7 +97,26 @@ impl Watch for OpLog {
     }
 }
 
+impl Api {
+    /// Does something long to a box for a person who typed it, and writes down what became of it.
+    pub(crate) async fn logged<T>(
+        &self,
+        command: &'static str,
+        target: &Target,
+        work: impl Future<Output = Result<T, ControlError>>,
+    ) -> Result<T, ControlError> {
+        let Ok(view) = self.find_box(target) else { return work.await };
+        let what = format!("{} of {}", view.name, view.project_root);
+        let log = OpLog::begin(&self.core().home, command, &what, boxes::progress::silent());
+        let done = work.await;
+        log.end(done.as_ref().err().map(|e| e.message.as_str()));
+        done
+    }
+}
+
 fn open(dir: &Path, path: &Path) -> std::io::Result<File> {
+    // Some commands come before any host has made the folders.
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let before = path.with_extension("log.prev");
     if path.exists() {
         std::fs::rename(path, before)?;

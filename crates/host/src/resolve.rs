@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 pub struct Candidate {
     pub id: BoxId,
     pub name: BoxName,
+    /// What a person calls it.
+    pub display_name: Option<String>,
     pub index: u32,
     /// The folder name of the project root.
     pub project: String,
@@ -20,8 +22,8 @@ pub struct Candidate {
 /// The shortest id prefix that is looked up.
 const MIN_PREFIX: usize = 3;
 
-/// An index (in the folder's project), an exact name, an id, a container's name, or a unique id
-/// prefix; `project/name`; `@project` for a project's only box; without any, the only box of the
+/// An index (in the folder's project), an exact name, an id, a container's name, what a person calls
+/// it, or a unique id prefix; `project/name`; `@project` for a project's only box; without any, the only box of the
 /// folder's project.
 pub fn resolve(boxes: &[Candidate], target: &Target) -> Result<BoxId, ControlError> {
     let all: Vec<&Candidate> = boxes.iter().collect();
@@ -55,6 +57,11 @@ fn among(boxes: &[&Candidate], here: &[&Candidate], query: &str) -> Result<BoxId
     }
     if let Some(exact) = boxes.iter().find(|b| b.is_called(query)) {
         return Ok(exact.id.clone());
+    }
+    let shown: Vec<&Candidate> =
+        boxes.iter().filter(|b| b.display_name.as_deref() == Some(query)).copied().collect();
+    if !shown.is_empty() {
+        return only(&shown, &format!("\"{}\"", visible(query)));
     }
     let prefix = |b: &&&Candidate| query.len() >= MIN_PREFIX && b.id.as_str().starts_with(query);
     let found: Vec<&Candidate> = boxes.iter().filter(prefix).copied().collect();
@@ -157,6 +164,7 @@ mod tests {
         Candidate {
             id: id.parse().unwrap(),
             name: name.parse().unwrap(),
+            display_name: None,
             index,
             project: root.rsplit('/').next().unwrap().into(),
             project_root: root.into(),
@@ -201,6 +209,24 @@ mod tests {
         let miss = find(Some("@zzzz"), "/").unwrap_err();
         assert_eq!(miss.message, "no project with boxes is called \"zzzz\"");
         assert!(find(Some("zzzz/docs"), "/").is_err());
+    }
+
+    #[test]
+    fn what_a_person_calls_a_box_finds_it_unless_it_is_a_name() {
+        let mut all = boxes();
+        all[0].display_name = Some("The login".into());
+        all[1].display_name = Some("docs".into());
+        let find = |query: &str| {
+            let target = Target { query: Some(query.into()), cwd: Some("/p".into()) };
+            resolve(&all, &target).map(|id| id.to_string())
+        };
+        assert_eq!(find("The login").unwrap(), "b12300000");
+        assert_eq!(find("p/The login").unwrap(), "b12300000");
+        assert_eq!(find("docs").unwrap(), "bffffffff", "names come first");
+        all[1].display_name = Some("The login".into());
+        let target = Target { query: Some("The login".into()), cwd: None };
+        let many = resolve(&all, &target).unwrap_err();
+        assert_eq!(many.message, "\"The login\" has 2 boxes; say which one");
     }
 
     #[test]

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 pub struct BoxView {
     pub id: BoxId,
     pub name: BoxName,
+    /// What a person calls it; its name, branch and addresses stay.
+    #[serde(default)]
+    pub display_name: Option<String>,
     /// Counted per project from 1, never used twice.
     pub index: u32,
     pub project: String,
@@ -44,6 +47,19 @@ pub struct BoxView {
     /// The address of its screen, without the password; none when it has none.
     #[serde(default)]
     pub screen: Option<String>,
+    /// Repositories below the workspace.
+    #[serde(default)]
+    pub nested_repos: Vec<NestedView>,
+}
+
+/// A repository below a box's workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct NestedView {
+    /// From the workspace.
+    pub path: String,
+    pub branch: String,
 }
 
 /// A box that was just made.

@@ -196,6 +196,11 @@ pub enum Request {
     // Tasks and services.
     /// As the box's supervisor told last, also of one that does not run. → `Option<BoxStatus>`
     Units { target: Target },
+    // What a person changes about a box that is there.
+    /// What they call it; none takes that away. → [`BoxView`]
+    SetDisplayName { target: Target, name: Option<String> },
+    /// How much it may use from now on; what is absent stays. → [`BoxView`]
+    SetLimits { target: Target, limits: Limits },
 }
 
 /// Which box is meant.

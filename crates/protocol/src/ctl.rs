@@ -69,12 +69,19 @@ pub const FORWARD_READY: u8 = b'+';
 
 /// Standard input of `agentbox-ctl go` (run as root at every start), and the first line of that of
 /// `agentbox-ctl begin` (run as root once).
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Go {
     pub token: String,
     #[serde(default)]
     pub daemons: Daemons,
+}
+
+/// Without the token, which must not come into a log by way of somebody's debugging.
+impl std::fmt::Debug for Go {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Go").field("daemons", &self.daemons).finish_non_exhaustive()
+    }
 }
 
 /// A token alone: no daemons.
@@ -317,7 +324,7 @@ pub const NO_ENV_FILES: [&str; 8] =
 pub const INCOMING: &str = ".local/state/agentbox/incoming";
 
 /// First line of `agentbox-ctl session start`'s standard input (run as the box user).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NewSession {
     pub name: String,
@@ -329,6 +336,20 @@ pub struct NewSession {
     /// The first size of its terminal.
     pub cols: u16,
     pub rows: u16,
+}
+
+/// Variables by their names alone, and no argument: a person's words may be among them.
+impl std::fmt::Debug for NewSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&String> = self.env.keys().collect();
+        let program = self.argv.first();
+        f.debug_struct("NewSession")
+            .field("name", &self.name)
+            .field("program", &program)
+            .field("env", &names)
+            .field("agent", &self.agent)
+            .finish_non_exhaustive()
+    }
 }
 
 /// One of `agentbox-ctl session list`'s answer, a JSON array.
@@ -363,3 +384,19 @@ pub const PLAN: &str = ".claude/plans/agentbox.md";
 
 /// `agentbox-ctl session start` ends with this when there is a session of that name.
 pub const SESSION_EXISTS: i32 = 17;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debugging_shows_no_login() {
+        let env = BTreeMap::from([("ANTHROPIC_API_KEY".to_owned(), "sk-hidden".to_owned())]);
+        let argv = vec!["claude".to_owned(), "hidden words".to_owned()];
+        let name = "claude".to_owned();
+        let plan = NewSession { name, argv, env, agent: Some(Agent::Claude), cols: 80, rows: 24 };
+        let shown = format!("{plan:?} {:?}", Go::from("hidden-token"));
+        assert!(!shown.contains("hidden"), "{shown}");
+        assert!(shown.contains("ANTHROPIC_API_KEY") && shown.contains("claude"), "{shown}");
+    }
+}

@@ -13,6 +13,7 @@ pub mod carry;
 pub mod control;
 pub mod conversations;
 pub mod ctl;
+pub mod drive;
 pub mod events;
 pub mod exit;
 pub mod frame;

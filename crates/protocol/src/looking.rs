@@ -1,7 +1,8 @@
 //! What people see when they look at a box, and what they are told when boxes come and go.
 
-use crate::boxes::BoxView;
+use crate::boxes::{BoxView, Endpoints};
 use crate::carry::Carried;
+use crate::sessions::SessionView;
 use crate::{BoxId, Millis};
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,12 @@ pub struct BoxDetails {
     /// As its supervisor told last.
     #[serde(default)]
     pub units: Option<crate::supervisor::BoxStatus>,
+    /// Ports of this computer that lead into it.
+    #[serde(default)]
+    pub endpoints: Endpoints,
+    /// Agents and shells in it; none when it does not run.
+    #[serde(default)]
+    pub sessions: Option<Vec<SessionView>>,
 }
 
 /// None means without a limit.
@@ -83,6 +90,8 @@ pub struct BoxUsage {
     pub id: BoxId,
     pub name: String,
     pub project: String,
+    #[serde(default)]
+    pub project_root: String,
     pub state: crate::boxes::BoxState,
     /// Of one processor.
     pub cpu_percent: Option<f64>,

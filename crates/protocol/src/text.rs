@@ -52,6 +52,12 @@ pub fn command_line<S: AsRef<str>>(argv: &[S]) -> String {
     argv.iter().map(|a| quoted(a.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
+/// Without line ends, control, bidirectional and zero-width characters: for a name a person typed.
+pub fn plain(text: &str) -> String {
+    let harmless = |c: &char| !c.is_control() && !is_invisible(*c);
+    text.chars().filter(harmless).collect::<String>().trim().to_owned()
+}
+
 fn is_combining(c: char) -> bool {
     matches!(c as u32, 0x0300..=0x036f | 0x0483..=0x0489 | 0x1ab0..=0x1aff | 0x1dc0..=0x1dff | 0x20d0..=0x20ff | 0xfe20..=0xfe2f)
 }

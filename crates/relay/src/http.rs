@@ -93,6 +93,37 @@ pub(crate) async fn call(
     }
 }
 
+/// The JSON at an address of the settings, asked for without a credential. Where it points elsewhere,
+/// that is not followed.
+pub async fn fetch_json(address: &str) -> Result<Vec<u8>, String> {
+    let address = Address::whole(address)?;
+    let target = address.uri.path_and_query().map_or("/", |p| p.as_str());
+    let message = Request::builder()
+        .uri(target)
+        .header(HOST, &address.host)
+        .header(USER_AGENT, concat!("agentbox/", env!("CARGO_PKG_VERSION")))
+        .header(ACCEPT, "application/json")
+        .body(Full::new(Bytes::new()))
+        .map_err(|e| e.to_string())?;
+    let env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let client = Client::default();
+    let work = async {
+        let stream = client.connect(&env, &address).await.map_err(|e| e.to_string())?;
+        let broke = |e: hyper::Error| format!("{} broke off: {}", address.host, told(&e));
+        exchange(stream, message).await.map_err(broke)
+    };
+    let slow = |_| format!("{} did not answer within {} s", address.host, PROBE.total.as_secs());
+    let answer = tokio::time::timeout(PROBE.total, work).await.map_err(slow)??;
+    match answer.status {
+        200..=299 if answer.cut => Err(format!("{} answered with too much", address.host)),
+        200..=299 => Ok(answer.body),
+        300..=399 => {
+            Err(format!("{} answered with a redirect, and those are not followed", address.host))
+        }
+        _ => Err(format!("{}: {}", address.host, answer.said())),
+    }
+}
+
 /// Why a service could not be tried, or did not let us in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ProbeError {
@@ -325,6 +356,25 @@ struct Address {
 
 impl Address {
     fn of(base: &str, request: &ApiCall) -> Result<Self, String> {
+        let address = Self::whole(base)?;
+        let bad = |why: &str| {
+            format!("the address {} cannot be used: {why}", shortened(&secrets::redact(base), 200))
+        };
+        if !is_path(&request.path) {
+            return Err(bad("the path below it is malformed"));
+        }
+        let mut whole = format!("{}{}", base.trim_end_matches('/'), request.path);
+        if !request.query.is_empty() {
+            let mut query = form_urlencoded::Serializer::new(String::new());
+            query.extend_pairs(&request.query);
+            whole = format!("{whole}?{}", query.finish());
+        }
+        let uri: Uri = whole.parse().map_err(|_| bad("the request is too long for an address"))?;
+        Ok(Self { uri, ..address })
+    }
+
+    /// An address of the settings, as it stands there.
+    fn whole(base: &str) -> Result<Self, String> {
         let bad = |why: &str| {
             format!("the address {} cannot be used: {why}", shortened(&secrets::redact(base), 200))
         };
@@ -343,17 +393,8 @@ impl Address {
             Some("http") if is_here => true,
             _ => return Err(bad("only https is used, or http on this computer")),
         };
-        if !is_path(&request.path) {
-            return Err(bad("the path below it is malformed"));
-        }
-        let mut whole = format!("{}{}", base.trim_end_matches('/'), request.path);
-        if !request.query.is_empty() {
-            let mut query = form_urlencoded::Serializer::new(String::new());
-            query.extend_pairs(&request.query);
-            whole = format!("{whole}?{}", query.finish());
-        }
-        let uri: Uri = whole.parse().map_err(|_| bad("the request is too long for an address"))?;
-        Ok(Self { uri, host: authority.as_str().to_owned(), is_here, is_plain })
+        let host = authority.as_str().to_owned();
+        Ok(Self { uri: parsed, host, is_here, is_plain })
     }
 }
 

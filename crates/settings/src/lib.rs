@@ -18,7 +18,7 @@ pub use layers::decided_by;
 pub use model::{
     AgentSettings, ApprovalMode, Approvals, Boxes, Channel, Checkpoint, Engine, EngineKind, Gh,
     InnerDocker, Integration, Proxy, QuietHours, Relay, Secrets, SecretsBackend, Settings, Stage,
-    WhenNobody,
+    Update, WhenNobody,
 };
 pub use repository::ignored_policy_keys;
 

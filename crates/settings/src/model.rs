@@ -39,6 +39,16 @@ pub struct Settings {
     pub opencode: AgentSettings,
     #[serde(deserialize_with = "or_default")]
     pub autopause: Autopause,
+    #[serde(deserialize_with = "or_default")]
+    pub update: Update,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "keys below it")]
+pub struct Update {
+    /// Where releases are announced; without it nobody is asked.
+    #[serde(deserialize_with = "feed")]
+    pub feed: Option<String>,
 }
 
 impl Settings {
@@ -477,6 +487,12 @@ fn prompt_command<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Strin
     Ok(Some(command))
 }
 
+fn feed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+    check_url(&text).map_err(|why| D::Error::custom(format!("feed: {text:?} {why}")))?;
+    Ok(Some(text))
+}
+
 fn base_url<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
     check_url(&text).map_err(|why| D::Error::custom(format!("baseUrl: {text:?} {why}")))?;
@@ -550,7 +566,8 @@ box: {extraCas: [/etc], image: mine, cpMaxBytes: 5, stage: desktop, vnc: false, 
 approvals: {timeoutSeconds: 60, mode: safe, quiet: 22:00-07:00, promptCommand: [dmenu, -i], whenNobodyWatches: deny}
 secrets: {backend: file}
 integrations: {notion: {enabled: true, autoApproveWrites: true, baseUrl: 'https://n.example/v1/'}, linear: , trello: {enabled: }}
-gh: {checkout: true}",
+gh: {checkout: true}
+update: {feed: 'https://example.org/agentbox/latest.json'}",
         )
         .unwrap();
         assert_eq!(s.engine.host.as_deref(), Some("unix:///x.sock"));
@@ -572,6 +589,8 @@ gh: {checkout: true}",
         assert_eq!(s.integrations["linear"], Integration::default());
         assert_eq!(s.integrations["trello"].enabled, None);
         assert!(s.gh.checkout);
+        assert_eq!(s.update.feed.as_deref(), Some("https://example.org/agentbox/latest.json"));
+        assert_refused("update: {feed: 'http://example.org/x'}", &["feed", "https://"]);
     }
 
     #[test]

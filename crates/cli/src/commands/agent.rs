@@ -54,7 +54,8 @@ impl How {
 /// Start the agent in a box that is there
 #[derive(Debug, clap::Args)]
 pub struct StartArgs {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
@@ -66,14 +67,15 @@ pub struct StartArgs {
     no_resync: bool,
 
     /// Print the session as JSON; does not attach
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 
 /// Show the agent in a box, started when it does not run
 #[derive(Debug, clap::Args)]
 pub struct AttachArgs {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
@@ -88,7 +90,8 @@ pub struct AttachArgs {
 /// credential a box may hold, `agentbox list` says so, and it goes with the box.
 #[derive(Debug, clap::Args)]
 pub struct LoginArgs {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
@@ -100,7 +103,8 @@ pub struct LoginArgs {
 /// End the agent and its session; the box goes on
 #[derive(Debug, clap::Args)]
 pub struct StopArgs {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
@@ -142,7 +146,7 @@ macro_rules! agent_command {
             how: How,
 
             /// Print the box as JSON; does not attach
-            #[arg(long)]
+            #[arg(short, long)]
             json: bool,
 
             #[command(subcommand)]

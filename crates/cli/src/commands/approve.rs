@@ -143,7 +143,10 @@ fn unread(question: &Question, open: &[Question]) -> CommandError {
 /// The one open question, for somebody who can be shown it.
 fn only<'q>(ctx: &Context, open: &'q [Question]) -> Result<&'q Question, CommandError> {
     let error = match open {
-        [] => return Err(CommandError::usage("no question is open")),
+        [] => {
+            return Err(CommandError::usage("no question is open")
+                .hint("agentbox approvals --watch shows them as they come"));
+        }
         [one] if ctx.ui.interactive => return Ok(one),
         [_] => CommandError::usage("say which question: nobody can be shown it here"),
         _ => CommandError::usage(format!("{} questions are open; say which", open.len())),

@@ -18,7 +18,8 @@ use protocol::text::visible;
   agentbox attach             the agent in the project's only box
   agentbox attach fix-login   the one in that box")]
 pub struct Args {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 

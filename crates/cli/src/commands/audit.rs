@@ -33,7 +33,7 @@ pub struct Args {
     #[command(subcommand)]
     action: Option<Action>,
 
-    /// Only this box: number, name, id or unique id prefix
+    /// Only this box: number, name, id, unique id prefix, project/name or @project
     #[arg(value_name = "BOX")]
     which: Option<String>,
 

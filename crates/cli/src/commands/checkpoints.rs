@@ -78,7 +78,8 @@ enum Action {
 /// checkpoint.maxLayers of these (3), or with --merged, all of it becomes one layer.
 #[derive(Debug, clap::Args)]
 struct Create {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
@@ -103,7 +104,7 @@ struct Create {
     include_env: bool,
 
     /// Print the checkpoint as JSON
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 

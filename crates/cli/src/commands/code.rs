@@ -37,7 +37,8 @@ second.";
   agentbox code --print                  just the address
   agentbox code --regen-tasks            with terminals for services instead of your own tasks")]
 pub struct Args {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
@@ -70,7 +71,7 @@ pub struct Args {
     print: bool,
 
     /// Print the address as JSON and open nothing
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 

@@ -1,5 +1,6 @@
 //! `agentbox cp`: files and folders between this computer and a box.
 
+use crate::ask;
 use crate::context::{Context, target};
 use crate::copying::changes::{bounds, cut_short};
 use crate::copying::paths::{Copy, parse};
@@ -13,6 +14,7 @@ use files::landing::Landing;
 use files::place::Place;
 use files::rules::Tops;
 use files::stream::{Ended, Taken, read};
+use host::oplog::OpLog;
 use protocol::boxes::BoxView;
 use protocol::control::{Request, Target};
 use protocol::ctl::Pack;
@@ -29,7 +31,8 @@ use std::path::{Path, PathBuf};
 ///
 /// Folders go without .git, node_modules, bin, obj, packages, dist, .next and target, unless git
 /// tracks them. What a box sends is not trusted: entries that would leave the destination, links out
-/// of it, devices and the like are refused and named, and the rest is copied.
+/// of it, devices and the like are refused and named, and the rest is copied. Files here that are
+/// replaced are named; at a terminal you are asked before a file that you named is.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox cp ./fixtures fix-login:/workspace/    a folder into a box
@@ -49,12 +52,12 @@ pub struct Args {
     #[arg(long)]
     no_default_excludes: bool,
 
-    /// Copy however large it is
+    /// Copy however large it is, and replace files without asking
     #[arg(short, long)]
     yes: bool,
 
     /// Print what was copied as JSON
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 
@@ -67,17 +70,25 @@ struct Copied {
     bytes: u64,
     left_out: Vec<String>,
     refused: Vec<String>,
+    /// Files that were there before, at most a hundred.
+    replaced: Vec<String>,
+    replaced_count: usize,
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let excludes =
         Excludes::parse("cp", &args.exclude, false).map_err(|e| CommandError::failed(e.text))?;
-    match parse(&args.paths)? {
+    let copy = parse(&args.paths)?;
+    let words: Vec<_> = args.paths.iter().map(|path| path.to_string_lossy()).collect();
+    let log = OpLog::begin(&ctx.home, "cp", &words.join(" "), boxes::progress::silent());
+    let done = match copy {
         Copy::ToBox { sources, which, dest } => {
             to_box(ctx, &args, excludes, &sources, which, &dest)
         }
         Copy::FromBox { which, sources, dest } => from_box(ctx, &args, &which, sources, dest),
-    }
+    };
+    log.end(done.as_ref().err().map(|e| e.error.as_str()));
+    done
 }
 
 fn to_box(
@@ -92,7 +103,7 @@ fn to_box(
     let mut names = BTreeSet::new();
     if let Some(twice) = sources.iter().find(|s| !names.insert(&s.name)) {
         let text = format!("{} is one of two sources of that name", shown(&twice.typed));
-        return Err(CommandError::failed(text));
+        return Err(CommandError::failed(text).hint("copy them one after the other"));
     }
     let client = ctx.client()?;
     let view: BoxView = client.call(&Request::FindBox { target: target(Some(which.clone())) })?;
@@ -121,7 +132,8 @@ fn to_box(
     })?;
     let to = format!("{}:{dest}", view.name);
     let left_out = walk.behind.into_iter().collect();
-    told(ctx, args, Copied { to, files, bytes, left_out, refused: Vec::new() })
+    let (refused, replaced) = (Vec::new(), Vec::new());
+    told(ctx, args, Copied { to, files, bytes, left_out, refused, replaced, replaced_count: 0 })
 }
 
 /// The person's own limit, as it is for the box's project.
@@ -140,9 +152,21 @@ fn from_box(
     let tops: Vec<String> = sources.iter().map(|s| last_name(s)).collect();
     let mut names = BTreeSet::new();
     if let Some(twice) = tops.iter().find(|top| !names.insert(*top)) {
-        return Err(CommandError::failed(format!("two sources are called {twice}")));
+        let text = format!("two sources are called {}", protocol::text::visible(twice));
+        return Err(CommandError::failed(text).hint("copy them one after the other"));
     }
     let place = place(dest.as_deref(), &tops)?;
+    if !args.yes && ctx.ui.interactive {
+        let there: Vec<String> = tops
+            .iter()
+            .map(|top| place.path_of(Path::new(top)))
+            .filter(|path| path.is_file())
+            .map(|path| shown(&path))
+            .collect();
+        if !there.is_empty() && !ask::yes(&ctx.ui, &format!("Replace {}?", named(&there))) {
+            return Ok(Exit::OK);
+        }
+    }
     let client = ctx.client()?;
     let view = up::running(ctx, &client, target(Some(which.to_owned())))?;
     let what = Pack::Copy {
@@ -170,7 +194,16 @@ fn from_box(
     let strip = |line: String| line.strip_prefix("left out: ").map(str::to_owned);
     let left_out = left_out.into_iter().filter_map(strip).collect();
     let (files, bytes) = (taken.files, taken.bytes);
-    let done = Copied { to: place.shown(), files, bytes, left_out, refused: taken.refused.clone() };
+    let replaced = landing.replaced();
+    let done = Copied {
+        to: place.shown(),
+        files,
+        bytes,
+        left_out,
+        refused: taken.refused.clone(),
+        replaced: replaced.names,
+        replaced_count: replaced.count,
+    };
     refused(ctx, &view, &taken);
     told(ctx, args, done)
 }
@@ -191,6 +224,13 @@ fn told(ctx: &Context, args: &Args, done: Copied) -> Outcome {
         if !done.left_out.is_empty() {
             ctx.ui.say(&format!("left out: {}", named(&done.left_out)));
             ctx.ui.hint("--no-default-excludes copies these, too");
+        }
+        match done.replaced_count {
+            0 => {}
+            n if n <= done.replaced.len() => {
+                ctx.ui.say(&format!("replaced: {}", named(&done.replaced)));
+            }
+            n => ctx.ui.say(&format!("replaced: {} ({n} in all)", named(&done.replaced))),
         }
         if done.files == 0 && !done.refused.is_empty() {
             ctx.ui.say("nothing was copied");

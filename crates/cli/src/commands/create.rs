@@ -37,7 +37,7 @@ pub struct Args {
     options: Options,
 
     /// Print the box as JSON
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 
@@ -64,10 +64,11 @@ pub struct Options {
     #[arg(long)]
     no_vnc: bool,
 
-    /// Give the box a container engine of its own
+    /// Give the box a container engine of its own; such a box is near root on this computer
     ///
-    /// It takes rights that other boxes do not have (to mount file systems and change its own
-    /// network, without system call filters). Without the flag box.docker decides.
+    /// It takes rights that other boxes do not have: to mount file systems and to change its network,
+    /// without system call filters. An agent that means harm can get from there to this computer. Use
+    /// it only for projects you would run as root. Without the flag box.docker decides.
     #[arg(long, overrides_with = "no_docker")]
     docker: bool,
 

@@ -59,7 +59,7 @@ pub struct Args {
     delete_branch: bool,
 
     /// Print what was removed as JSON
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 
@@ -72,7 +72,8 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     let many = targets.len() > 1;
     let export = match &args.export {
         Some(_) if many => {
-            return Err(CommandError::usage("--export saves one box, and several were named"));
+            return Err(CommandError::usage("--export saves one box, and several were named")
+                .hint("destroy them one after the other"));
         }
         Some(file) => Some(Export::prepare(&ctx.ui, file, args.yes)?),
         None => None,

@@ -38,7 +38,8 @@ pub struct Args {
     #[command(subcommand)]
     part: Option<Part>,
 
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
@@ -73,13 +74,14 @@ struct How {
     dry_run: bool,
 
     /// Print JSON
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 
 #[derive(Debug, clap::Args)]
 struct PartArgs {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 

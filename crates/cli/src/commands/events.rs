@@ -27,7 +27,7 @@ use std::collections::HashMap;
   agentbox events fix-login -f   one box, and what comes, until Ctrl-C
   agentbox events -f --json      one JSON object per line")]
 pub struct Args {
-    /// Only this box: number, name, id or unique id prefix
+    /// Only this box: number, name, id, unique id prefix, project/name or @project
     #[arg(value_name = "BOX")]
     which: Option<String>,
 

@@ -51,7 +51,7 @@ pub struct Args {
     detached: bool,
 
     /// Print the box as JSON; does not attach
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 

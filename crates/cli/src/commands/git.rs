@@ -5,16 +5,17 @@
 //! where the files are. The surprising thing: exit codes are those of the commands in a box, so that
 //! a script sees the same on either side.
 
-use crate::context::{Context, current_dir, target};
+use crate::context::{Context, target};
 use crate::error::{CommandError, Exit, Outcome};
+use crate::in_box::in_box;
 use crate::json;
 use crate::table;
 use crate::ui::Look;
 use clap::Subcommand;
-use host::client::{Client, Incoming};
+use host::client::Client;
 use protocol::boxes::BoxView;
-use protocol::control::{Exec, Exited, RemoteView, Remotes, Request, Target};
-use protocol::ctl::paths::CTL;
+use protocol::control::{RemoteView, Remotes, Request, Target};
+use protocol::ctl::paths::{CTL, WORKSPACE};
 use protocol::rpc::{Envelope, GitParams};
 use protocol::text::visible;
 
@@ -30,6 +31,7 @@ use protocol::text::visible;
   agentbox git push fix-login                    push the box's branch
   agentbox git push fix-login --host-only --as review
   agentbox git pull fix-login                    fetch, and merge in the box
+  agentbox git push fix-login --repo api         of a repository below the workspace
   agentbox git branch fix-login feature/login    push to that branch from now on
   agentbox git remotes fix-login --refresh       take over the project's remotes"
 )]
@@ -49,12 +51,12 @@ enum Action {
 
 #[derive(Debug, clap::Args)]
 struct Which {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
     /// Print JSON
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 
@@ -70,6 +72,10 @@ struct Which {
 struct Push {
     #[command(flatten)]
     which: Which,
+
+    /// A repository below the workspace, by its folder [default: the workspace's own]
+    #[arg(long, value_name = "FOLDER")]
+    repo: Option<String>,
 
     /// A remote of the project [default: origin]
     #[arg(long, value_name = "NAME")]
@@ -110,6 +116,10 @@ struct Push {
 struct Fetch {
     #[command(flatten)]
     which: Which,
+
+    /// A repository below the workspace, by its folder [default: the workspace's own]
+    #[arg(long, value_name = "FOLDER")]
+    repo: Option<String>,
 
     /// A remote of the project [default: origin]
     #[arg(long, value_name = "NAME")]
@@ -167,7 +177,7 @@ struct RemotesArgs {
   agentbox git branch fix-login feature/login    to that branch from now on
   agentbox git branch fix-login --own            to its own again")]
 struct Branch {
-    /// Number, name, id or unique id prefix
+    /// Number, name, id, unique id prefix, project/name or @project
     #[arg(value_name = "BOX")]
     which: String,
 
@@ -180,7 +190,7 @@ struct Branch {
     own: bool,
 
     /// Print the box as JSON
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 
@@ -188,11 +198,11 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     match args.action {
         Action::Push(push) => {
             let params = push.params();
-            act(ctx, push.which, "git.push", &params)
+            act(ctx, push.which, push.repo.as_deref(), "git.push", &params)
         }
         Action::Fetch(fetch) => {
             let params = fetch.params();
-            act(ctx, fetch.which, "git.fetch", &params)
+            act(ctx, fetch.which, fetch.repo.as_deref(), "git.fetch", &params)
         }
         Action::Pull(pull) => run_pull(ctx, pull),
         Action::Remotes(remotes) => run_remotes(ctx, remotes),
@@ -213,7 +223,7 @@ impl Push {
             ("--dry-run", self.dry_run),
         ]);
         GitParams {
-            path: None,
+            path: self.repo.as_deref().map(in_workspace),
             remote: self.remote.clone(),
             args,
             host_only: self.host_only,
@@ -226,8 +236,33 @@ impl Push {
 impl Fetch {
     fn params(&self) -> GitParams {
         let args = flags(&[("--prune", self.prune), ("--tags", self.tags)]);
-        GitParams { remote: self.remote.clone(), args, ..GitParams::default() }
+        let path = self.repo.as_deref().map(in_workspace);
+        GitParams { path, remote: self.remote.clone(), args, ..GitParams::default() }
     }
+}
+
+/// Where a repository below the workspace lies in the box.
+fn in_workspace(folder: &str) -> String {
+    format!("{WORKSPACE}/{}", folder_name(folder))
+}
+
+fn folder_name(folder: &str) -> &str {
+    folder.trim_start_matches("./").trim_end_matches('/')
+}
+
+/// A folder that has no repository of its own would mean the one around it: not what was asked for.
+fn check_repo(client: &Client, target: &Target, repo: Option<&str>) -> Result<(), CommandError> {
+    let Some(repo) = repo.map(folder_name) else { return Ok(()) };
+    let view: BoxView = client.call(&Request::FindBox { target: target.clone() })?;
+    if view.nested_repos.iter().any(|nested| nested.path == repo) {
+        return Ok(());
+    }
+    let text = format!("{} has no repository {:?} below its workspace", view.name, visible(repo));
+    let known: Vec<String> = view.nested_repos.iter().map(|n| visible(&n.path)).collect();
+    Err(CommandError::usage(text).hint(match known.as_slice() {
+        [] => "it has only the workspace's own; leave --repo away".to_owned(),
+        known => format!("it has {}", known.join(", ")),
+    }))
 }
 
 fn ask(
@@ -240,8 +275,10 @@ fn ask(
     Ok(client.call(&Request::Act { target, call: call.to_owned(), with })?)
 }
 
-fn act(ctx: &Context, which: Which, call: &str, params: &GitParams) -> Outcome {
-    let envelope = ask(&ctx.client()?, target(which.which), call, params)?;
+fn act(ctx: &Context, which: Which, repo: Option<&str>, call: &str, params: &GitParams) -> Outcome {
+    let (client, target) = (ctx.client()?, target(which.which));
+    check_repo(&client, &target, repo)?;
+    let envelope = ask(&client, target, call, params)?;
     tell(ctx, &envelope, which.json)
 }
 
@@ -268,14 +305,19 @@ fn run_pull(ctx: &Context, pull: Pull) -> Outcome {
     let client = ctx.client()?;
     let Pull { fetch, ff_only } = pull;
     let target = target(fetch.which.which.clone());
+    check_repo(&client, &target, fetch.repo.as_deref())?;
     let fetched = ask(&client, target.clone(), "git.fetch", &fetch.params())?;
     if fetched.exit_code != 0 {
         return tell(ctx, &fetched, fetch.which.json);
     }
-    let mut argv = vec![CTL.to_owned(), "merge".to_owned()];
+    let mut argv: Vec<String> = match fetch.repo.as_deref() {
+        Some(repo) => vec!["env".into(), "-C".into(), in_workspace(repo)],
+        None => Vec::new(),
+    };
+    argv.extend([CTL.to_owned(), "merge".to_owned()]);
     argv.extend(fetch.remote.iter().flat_map(|name| ["--remote".to_owned(), name.clone()]));
     argv.extend(ff_only.then(|| "--ff-only".to_owned()));
-    let merged = in_box(&client, target, argv)?;
+    let merged = in_box(&client, target, argv, &[])?;
     let both = Envelope {
         exit_code: merged.exit_code,
         stdout: fetched.stdout + &merged.stdout,
@@ -283,22 +325,6 @@ fn run_pull(ctx: &Context, pull: Pull) -> Outcome {
         pushed: None,
     };
     tell(ctx, &both, fetch.which.json)
-}
-
-/// Runs a command in the box that asks for nothing.
-fn in_box(client: &Client, target: Target, argv: Vec<String>) -> Result<Envelope, CommandError> {
-    let conversation =
-        client.open(&Request::Exec(Exec { target, argv, tty: false, cols: 0, rows: 0 }))?;
-    conversation.writer()?.stdin(&[])?;
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let ended: Exited = conversation.finish(|incoming| match incoming {
-        Incoming::Stdout(bytes) => stdout.extend(bytes),
-        Incoming::Stderr(bytes) => stderr.extend(bytes),
-        Incoming::Event(_) => {}
-    })?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (stdout, stderr) = (text(&stdout), text(&stderr));
-    Ok(Envelope { exit_code: ended.exit_code, stdout, stderr, pushed: None })
 }
 
 fn run_remotes(ctx: &Context, args: RemotesArgs) -> Outcome {
@@ -353,12 +379,11 @@ fn difference(remotes: &Remotes) -> Vec<String> {
 
 fn run_branch(ctx: &Context, args: Branch) -> Outcome {
     let client = ctx.client()?;
-    let view = if args.name.is_some() || args.own {
+    let view: BoxView = if args.name.is_some() || args.own {
         let target = target(Some(args.which));
         client.call(&Request::SetBranch { target, branch: args.name })?
     } else {
-        let boxes: Vec<BoxView> = client.call(&Request::Boxes)?;
-        find(&boxes, &args.which, current_dir().as_deref())?.clone()
+        client.call(&Request::FindBox { target: target(Some(args.which)) })?
     };
     if args.json {
         json::print(&ctx.ui, "box", &view)?;
@@ -373,28 +398,6 @@ fn goes_to(view: &BoxView) -> String {
     match &view.publish {
         Some(branch) => format!("{} pushes {} to {}\n", view.name, visible(own), visible(branch)),
         None => format!("{} pushes {}\n", view.name, visible(own)),
-    }
-}
-
-/// The box a person means, of those they can see.
-fn find<'b>(
-    boxes: &'b [BoxView],
-    word: &str,
-    here: Option<&std::path::Path>,
-) -> Result<&'b BoxView, CommandError> {
-    let is_here = |b: &BoxView| here.is_some_and(|dir| dir.starts_with(&b.project_root));
-    let index = word.parse::<u32>().ok();
-    let is_id = |b: &BoxView| word.len() >= 3 && b.id.as_str().starts_with(word);
-    let fits = |b: &&BoxView| {
-        b.name.as_str() == word || is_id(b) || (index == Some(b.index) && is_here(b))
-    };
-    let found: Vec<&BoxView> = boxes.iter().filter(fits).collect();
-    match found[..] {
-        [one] => Ok(one),
-        [] => Err(CommandError::usage(format!("no box {:?}", visible(word)))
-            .hint("`agentbox list -g` shows all of them")),
-        _ => Err(CommandError::usage(format!("{:?} is more than one box", visible(word)))
-            .hint("use its id from `agentbox list -g --json`")),
     }
 }
 
@@ -431,17 +434,5 @@ mod tests {
         assert_eq!(goes_to(&view), "fix-login pushes agentbox/fix-login\n");
         view.publish = Some("feature/login".into());
         assert_eq!(goes_to(&view), "fix-login pushes agentbox/fix-login to feature/login\n");
-    }
-
-    #[test]
-    fn boxes_are_found_as_everywhere() {
-        let boxes = samples::boxes();
-        let here = Some(std::path::Path::new("/home/ada/shop-api/src"));
-        assert_eq!(find(&boxes, "perf", None).unwrap().name.as_str(), "perf");
-        assert_eq!(find(&boxes, "2", here).unwrap().name.as_str(), "perf");
-        assert_eq!(find(&boxes, "b0000000c", None).unwrap().name.as_str(), "docs-bot");
-        assert!(find(&boxes, "2", None).is_err());
-        assert!(find(&boxes, "b00", None).is_err());
-        assert!(find(&boxes, "nobody", here).is_err());
     }
 }

@@ -15,9 +15,13 @@ use protocol::looking::BoxDetails;
   agentbox inspect fix-login
   agentbox inspect fix-login | jq .details.usage")]
 pub struct Args {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
+
+    /// Print JSON, as without it: for scripts that always say so
+    #[arg(short, long)]
+    json: bool,
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {

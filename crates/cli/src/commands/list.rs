@@ -4,24 +4,29 @@ use crate::context::{Context, current_dir};
 use crate::error::{Exit, Outcome};
 use crate::follow::{self, Screen, Then};
 use crate::json;
+use crate::project;
 use crate::table;
 use crate::ui::Look;
-use protocol::boxes::BoxView;
-use protocol::control::{HostEvent, Request};
-use protocol::sessions::AgentState;
+use host::client::Client;
+use protocol::boxes::{BoxState, BoxView};
+use protocol::control::{HostEvent, Request, Target};
+use protocol::sessions::{AgentState, SessionView, is_shell};
 use protocol::text::visible;
+use serde::Serialize;
 use std::path::Path;
 
 /// List boxes
 ///
 /// Shows the boxes of the project you are in; all boxes with -g. N is what other commands take as
-/// a short name inside the project. With -w it stays and shows every change until Ctrl-C.
+/// a short name inside the project. With -w it stays and shows every change until Ctrl-C. Nothing is
+/// asked of the boxes themselves, so that it is quick; --live does ask, and counts their shells.
 #[derive(Debug, clap::Args)]
 #[command(
     visible_alias = "ls",
     after_help = "Examples:
   agentbox list             boxes of the project in this folder
   agentbox list -gw         all boxes, as they change
+  agentbox list --live      and the shells in them
   agentbox list -g --json   all boxes, for a program"
 )]
 pub struct Args {
@@ -33,18 +38,43 @@ pub struct Args {
     #[arg(short, long, conflicts_with = "json")]
     watch: bool,
 
+    /// Ask every running box for its shells
+    #[arg(long, conflicts_with = "watch")]
+    live: bool,
+
     /// Print JSON
     #[arg(short, long)]
     json: bool,
+}
+
+/// A box, and its sessions when it was asked for them.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Row {
+    #[serde(flatten)]
+    view: BoxView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sessions: Option<Vec<SessionView>>,
+}
+
+impl From<BoxView> for Row {
+    fn from(view: BoxView) -> Self {
+        Self { view, sessions: None }
+    }
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     if args.watch {
         return watch(ctx, args.global);
     }
-    let all: Vec<BoxView> = ctx.client()?.call(&Request::Boxes)?;
+    let client = ctx.client()?;
+    let all: Vec<BoxView> = client.call(&Request::Boxes)?;
     let total = all.len();
     let shown = if args.global { all } else { of_project(all, current_dir().as_deref()) };
+    let mut shown: Vec<Row> = shown.into_iter().map(Row::from).collect();
+    if args.live {
+        ask_all(&client, &mut shown);
+    }
     if args.json {
         json::print(&ctx.ui, "boxes", &shown)?;
     } else if shown.is_empty() {
@@ -58,12 +88,25 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         }
         ctx.ui.hint("agentbox create makes one for this folder");
     } else {
-        ctx.ui.out(&render(ctx.ui.out, &shown))?;
+        ctx.ui.out(&page(ctx.ui.out, &shown, !args.global, args.live))?;
         for line in logins(&shown) {
             ctx.ui.say(&line);
         }
     }
     Ok(Exit::OK)
+}
+
+/// All at once: each takes as long as a command in its box.
+fn ask_all(client: &Client, rows: &mut [Row]) {
+    std::thread::scope(|scope| {
+        // A paused box stays paused.
+        for row in rows.iter_mut().filter(|row| row.view.state == BoxState::Running) {
+            scope.spawn(|| {
+                let request = Request::Sessions { target: Target::id(&row.view.id) };
+                row.sessions = client.call(&request).ok();
+            });
+        }
+    });
 }
 
 /// Fed by the host's events: nothing is asked again and again.
@@ -73,9 +116,10 @@ fn watch(ctx: &Context, global: bool) -> Outcome {
     follow::events(&ctx.client()?, &Request::FollowBoxes, |event| {
         apply(&mut all, event);
         let shown = if global { all.clone() } else { of_project(all.clone(), cwd.as_deref()) };
+        let shown: Vec<Row> = shown.into_iter().map(Row::from).collect();
         let text = match shown.as_slice() {
             [] => "No boxes.\n".to_owned(),
-            shown => render(ctx.ui.out, shown),
+            shown => page(ctx.ui.out, shown, !global, false),
         };
         if drawn.as_ref() != Some(&text) {
             screen.draw(&ctx.ui, &text)?;
@@ -103,21 +147,17 @@ pub(super) fn apply(all: &mut Vec<BoxView>, event: HostEvent) {
 
 /// The boxes of the innermost project around a folder.
 pub(super) fn of_project(all: Vec<BoxView>, cwd: Option<&Path>) -> Vec<BoxView> {
-    let around = |view: &&BoxView| cwd.is_some_and(|d| d.starts_with(&view.project_root));
-    let roots = all.iter().filter(around).map(|v| v.project_root.clone());
-    let Some(root) = roots.max_by_key(String::len) else {
-        return Vec::new();
-    };
+    let Some(root) = project::around(&all, cwd).map(str::to_owned) else { return Vec::new() };
     all.into_iter().filter(|v| v.project_root == root).collect()
 }
 
 /// The one kind of credential a box may hold, said wherever boxes are listed.
-fn logins(boxes: &[BoxView]) -> Vec<String> {
+fn logins(rows: &[Row]) -> Vec<String> {
     let line = |view: &BoxView| {
         let agents: Vec<&str> = view.logins.iter().map(|agent| agent.title()).collect();
         format!("{} holds a login of {}", view.name, agents.join(" and "))
     };
-    boxes.iter().filter(|view| !view.logins.is_empty()).map(line).collect()
+    rows.iter().map(|row| &row.view).filter(|view| !view.logins.is_empty()).map(line).collect()
 }
 
 /// `claude waits, codex done`.
@@ -133,28 +173,73 @@ pub(super) fn agents(view: &BoxView) -> String {
     if text.is_empty() { "-".to_owned() } else { text }
 }
 
-fn render(look: Look, boxes: &[BoxView]) -> String {
-    let rows: Vec<Vec<String>> = boxes
-        .iter()
-        .map(|view| {
-            vec![
-                view.index.to_string(),
-                view.name.to_string(),
-                // Frozen for a moment, and by nobody's pause.
-                view.busy.as_deref().map_or_else(|| view.state.as_str().to_owned(), visible),
-                agents(view),
-                view.branch.as_deref().map_or_else(|| "-".to_owned(), visible),
-                if view.questions == 0 { "-".to_owned() } else { view.questions.to_string() },
-                visible(&view.project),
-                view.web.as_deref().map_or_else(|| "-".to_owned(), address),
-            ]
-        })
-        .collect();
-    table::render(
-        look,
-        &["N", "NAME", "STATE", "AGENT", "BRANCH", "QUESTIONS", "PROJECT", "URL"],
-        &rows,
-    )
+/// The table, below the name of the project when all boxes are of one.
+fn page(look: Look, rows: &[Row], of_one: bool, live: bool) -> String {
+    let table = render(look, rows, live);
+    match rows.first().filter(|_| of_one) {
+        Some(row) => format!("Project: {}\n{table}", visible(&row.view.project)),
+        None => table,
+    }
+}
+
+fn render(look: Look, rows: &[Row], live: bool) -> String {
+    let home = std::env::home_dir();
+    let mut header = vec!["N", "NAME", "STATE", "AGENT", "SHELLS", "URL", "WORKSPACE"];
+    let cells = |row: &Row| {
+        let view = &row.view;
+        vec![
+            view.index.to_string(),
+            called(view),
+            state(view),
+            agents(view),
+            shells(row),
+            view.web.as_deref().map_or_else(|| "-".to_owned(), address),
+            short(&view.workspace, home.as_deref()),
+        ]
+    };
+    let mut rows: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    if !live {
+        header.remove(SHELLS);
+        for row in &mut rows {
+            row.remove(SHELLS);
+        }
+    }
+    table::render(look, &header, &rows)
+}
+
+/// Where the shells are in a row.
+const SHELLS: usize = 4;
+
+/// Its name, which is what commands take, and what the person calls it.
+fn called(view: &BoxView) -> String {
+    match &view.display_name {
+        Some(name) => format!("{} ({})", view.name, visible(name)),
+        None => view.name.to_string(),
+    }
+}
+
+fn state(view: &BoxView) -> String {
+    // Frozen for a moment, and by nobody's pause.
+    let state = view.busy.as_deref().map_or_else(|| view.state.as_str().to_owned(), visible);
+    match view.questions {
+        0 => state,
+        1 => format!("{state}, asks"),
+        n => format!("{state}, asks {n}"),
+    }
+}
+
+fn shells(row: &Row) -> String {
+    let shells = |all: &Vec<SessionView>| all.iter().filter(|s| is_shell(&s.name)).count();
+    row.sessions.as_ref().map_or_else(|| "-".to_owned(), |all| shells(all).to_string())
+}
+
+/// A folder as people write it.
+fn short(folder: &str, home: Option<&Path>) -> String {
+    match home.and_then(|home| Path::new(folder).strip_prefix(home).ok()) {
+        Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+        Some(rest) => visible(&format!("~/{}", rest.display())),
+        None => visible(folder),
+    }
 }
 
 /// Only the host: everything here is HTTP.
@@ -169,9 +254,25 @@ mod tests {
 
     #[test]
     fn the_table_fits_80_columns() {
-        let text = render(Look::PLAIN, &samples::boxes());
+        let mut boxes = samples::boxes();
+        boxes[1].display_name = Some("Quicker \x1b queries".into());
+        let mut rows: Vec<Row> = boxes.into_iter().map(Row::from).collect();
+        let shell =
+            |name: &str| SessionView { name: name.into(), agent: None, attached: 0, created_at: 0 };
+        rows[0].sessions = Some(vec![shell("shell"), shell("shell-2"), shell("claude")]);
+        let text =
+            [page(Look::PLAIN, &rows[..2], true, true), page(Look::PLAIN, &rows, false, false)];
+        let text = text.join("\n");
         assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
         insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn a_folder_below_home_is_short() {
+        let home = Some(Path::new("/home/ada"));
+        assert_eq!(short("/home/ada/shop", home), "~/shop");
+        assert_eq!(short("/home/ada", home), "~");
+        assert_eq!(short("/home/adam", home), "/home/adam");
     }
 
     #[test]
@@ -186,16 +287,5 @@ mod tests {
         assert_eq!(all[0], stopped);
         apply(&mut all, HostEvent::BoxRemoved { id: stopped.id });
         assert_eq!(names(&all), ["perf"]);
-    }
-
-    #[test]
-    fn a_folder_means_its_innermost_project() {
-        let names = |cwd: &str| {
-            let found = of_project(samples::boxes(), Some(Path::new(cwd)));
-            found.iter().map(|v| v.name.to_string()).collect::<Vec<_>>()
-        };
-        assert_eq!(names("/home/ada/shop-api/src"), ["fix-login", "perf"]);
-        assert_eq!(names("/home/ada"), [""; 0]);
-        assert_eq!(names("/home/ada/shop-api-2"), [""; 0]);
     }
 }

@@ -28,7 +28,8 @@ const LONGEST: usize = 16 * 1024;
   agentbox logs fix-login web -f what the service web says
   agentbox logs -n 1000 > box.log")]
 pub struct Args {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 

@@ -17,7 +17,8 @@ use protocol::control::Request;
   agentbox mute fix-login --for 1d
   agentbox mute fix-login --off      hear it again")]
 pub struct Args {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 

@@ -25,7 +25,8 @@ use std::path::{Path, PathBuf};
   agentbox open fix-login --print     where the folder is
   agentbox open fix-login --unmount   take it away again")]
 pub struct Args {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
@@ -46,7 +47,7 @@ pub struct Args {
     targets: bool,
 
     /// Print JSON, with --print or --targets
-    #[arg(long, conflicts_with_all = ["unmount", "app"])]
+    #[arg(short, long, conflicts_with_all = ["unmount", "app"])]
     json: bool,
 }
 

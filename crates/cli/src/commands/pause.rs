@@ -20,7 +20,7 @@ pub struct Args {
     which: Which,
 
     /// Print the box as JSON
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `agentbox prepare`: the box image, made before the first box needs it.
+//! `agentbox prepare`: which box images there are, and one made before the first box needs it.
 //!
 //! Talks to the engine itself, so that it works before any host runs, for example in a setup
 //! script.
@@ -10,6 +10,7 @@ use crate::error::{CommandError, Exit, Outcome};
 use crate::json;
 use crate::progress::Steps;
 use boxes::{Boxes, Engine, ImageSpec, Stage, Watcher, host_certificates};
+use host::oplog::OpLog;
 use protocol::boxes::{Progress, StepState};
 use serde::Serialize;
 use settings::Settings;
@@ -19,39 +20,51 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// An image belongs to nobody: its tag says what is in it.
-const NOBODY: &str = "shared";
+pub const NOBODY: &str = "shared";
 
-/// Build the box image
+/// Show the box images, or build one
 ///
-/// Done by the first `create` as well; doing it now makes that one quick. On a machine that cannot
-/// pull the base image, --import-base takes a root file system as a tar archive instead.
+/// Without a flag nothing is built: it says which images there are, how large and how old they are and
+/// what is in them. The first `create` builds the image it needs; doing that now, with --build, makes
+/// the first one quick. On a machine that cannot pull the base image, --import-base takes a root file
+/// system as a tar archive instead.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  agentbox prepare
-  agentbox prepare --status                 which images there are, and their agents
-  agentbox prepare --fresh                  once more, with today's agents
+  agentbox prepare                          which images there are, and their agents
+  agentbox prepare --build                  build the one that new boxes use
+  agentbox prepare --force                  once more, with today's agents
   agentbox prepare --import-base base.tar   without a registry; see `make base-image`")]
 pub struct Args {
-    /// How much is in it: core (a shell), desktop (and a screen), full (and the agents) [default:
+    /// Build the image that new boxes use, if it is not there
+    #[arg(long)]
+    build: bool,
+
+    /// Build this one: core (a shell), desktop (and a screen), full (and the agents) [default:
     /// box.stage of the settings]
     #[arg(long, value_enum, hide_possible_values = true)]
     stage: Option<Chosen>,
 
     /// Build it again from nothing, with the newest packages and agents
-    #[arg(long)]
-    fresh: bool,
+    #[arg(short, long, visible_alias = "fresh")]
+    force: bool,
 
-    /// Build nothing: say which images there are
-    #[arg(long, conflicts_with_all = ["stage", "fresh", "import_base"])]
+    /// Build nothing, as without any flag
+    #[arg(long, conflicts_with_all = ["build", "stage", "force", "import_base"])]
     status: bool,
 
-    /// Import this tar archive as the base image first; - is standard input
+    /// Import this tar archive as the base image first, and build; - is standard input
     #[arg(long, value_name = "FILE")]
     import_base: Option<PathBuf>,
 
-    /// Print the image as JSON
-    #[arg(long)]
+    /// Print JSON
+    #[arg(short, long)]
     json: bool,
+}
+
+impl Args {
+    fn builds(&self) -> bool {
+        self.build || self.force || self.stage.is_some() || self.import_base.is_some()
+    }
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -84,7 +97,7 @@ struct Prepared {
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let settings = Settings::load(&ctx.home).map_err(|e| CommandError::usage(e.to_string()))?;
-    if args.status {
+    if !args.builds() {
         return inventory::run(ctx, &settings, args.json);
     }
     let stage = args.stage.map_or_else(|| host::daemons::stage(&settings), Stage::from);
@@ -92,13 +105,15 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let prepared = {
         let steps = Steps::new(&ctx.ui);
-        let watcher = watcher(&steps);
-        runtime.block_on(async {
+        let log = OpLog::begin(&ctx.home, "prepare", stage.as_str(), watcher(&steps));
+        let done = runtime.block_on(async {
             tokio::select! {
-                done = prepare(&settings, &spec, &args, watcher) => done,
+                done = prepare(&settings, &spec, &args, log.clone()) => done,
                 _ = tokio::signal::ctrl_c() => Err(CommandError::interrupted()),
             }
-        })
+        });
+        log.end(done.as_ref().err().map(|e| e.error.as_str()));
+        done
     };
     // A read of standard input that nobody will finish must not keep us here.
     runtime.shutdown_background();
@@ -111,7 +126,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     Ok(Exit::OK)
 }
 
-fn image_spec(settings: &Settings, stage: Stage) -> Result<ImageSpec, CommandError> {
+pub fn image_spec(settings: &Settings, stage: Stage) -> Result<ImageSpec, CommandError> {
     let ctl = host::ctl_binary().ok_or_else(|| {
         CommandError::failed("agentbox-ctl, the program that goes into every box, was not found")
             .hint("build it with `make build`, or set AGENTBOX_CTL to its path")
@@ -132,7 +147,7 @@ async fn prepare(
         None => None,
     };
     let boxes = Boxes::new(engine, NOBODY);
-    let image = if args.fresh {
+    let image = if args.force {
         boxes.rebuild_image(spec, watcher).await?
     } else {
         boxes.ensure_image(spec, watcher).await?
@@ -164,8 +179,10 @@ fn open(file: &Path) -> Result<tokio::fs::File, CommandError> {
     } else {
         std::fs::File::open(file)
     };
-    let archive =
-        opened.map_err(|e| CommandError::usage(format!("cannot read {}: {e}", file.display())))?;
+    let archive = opened.map_err(|e| {
+        CommandError::usage(format!("cannot read {}: {e}", file.display()))
+            .hint("`make base-image` makes one and imports it")
+    })?;
     Ok(tokio::fs::File::from_std(archive))
 }
 

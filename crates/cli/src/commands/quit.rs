@@ -2,22 +2,39 @@
 
 use crate::context::Context;
 use crate::error::{Exit, Outcome};
-use crate::launch;
+use crate::{ask, busy, launch};
+use protocol::boxes::BoxView;
 use protocol::control::Request;
 
 /// End the host
 ///
 /// Open questions are denied. Boxes go on; the next command, or agentbox-desktop, starts a host
-/// again.
+/// again. At a terminal you are asked first while an agent works or a question is open: without a host
+/// nothing an agent asks for is done.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// End it whatever goes on
+    #[arg(short, long)]
+    yes: bool,
+}
 
-pub fn run(ctx: &Context, _: Args) -> Outcome {
+pub fn run(ctx: &Context, args: Args) -> Outcome {
     if !launch::is_running(&ctx.home) {
         ctx.ui.out("no host is running\n")?;
         return Ok(Exit::OK);
     }
-    ctx.client_if_running().call::<()>(&Request::Stop)?;
+    let client = ctx.client_if_running();
+    if !args.yes && ctx.ui.interactive {
+        let boxes: Vec<BoxView> = client.call(&Request::Boxes)?;
+        let reasons = busy::reasons(&boxes);
+        if !reasons.is_empty() {
+            ctx.ui.say(&reasons.join("\n"));
+            if !ask::yes(&ctx.ui, "End the host anyway?") {
+                return Ok(Exit::OK);
+            }
+        }
+    }
+    client.call::<()>(&Request::Stop)?;
     ctx.ui.out("the host ends; boxes go on\n")?;
     Ok(Exit::OK)
 }

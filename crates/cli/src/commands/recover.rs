@@ -20,7 +20,8 @@ use std::fmt::Write;
   agentbox recover fix-login   one box
   agentbox recover --all       every box that you did not put to rest")]
 pub struct Args {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX", conflicts_with = "all")]
     which: Option<String>,
 

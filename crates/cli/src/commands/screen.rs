@@ -15,7 +15,8 @@ use protocol::links::{Link, LinkTo};
   agentbox screen                   the screen of the project's only box
   agentbox screen fix-login --print the address with its password")]
 pub struct Args {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
@@ -28,7 +29,7 @@ pub struct Args {
     loopback: bool,
 
     /// Print the addresses as JSON, with the password, and open nothing
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 

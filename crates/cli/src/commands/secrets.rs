@@ -187,13 +187,16 @@ fn read_value(id: &SecretId) -> Result<SecretText, CommandError> {
     let value = text.strip_suffix('\n').unwrap_or(&text);
     let value = value.strip_suffix('\r').unwrap_or(value);
     if value.is_empty() {
-        return Err(CommandError::usage("no value was given; nothing was stored"));
+        return Err(CommandError::usage("no value was given; nothing was stored")
+            .hint("type it at the question, or send it on standard input"));
     }
     if value.contains(['\n', '\r']) {
-        return Err(CommandError::usage("the value has more than one line; nothing was stored"));
+        return Err(CommandError::usage("the value has more than one line; nothing was stored")
+            .hint("store the line with the credential alone"));
     }
     if value.len() as u64 > LONGEST {
-        return Err(CommandError::usage("the value is longer than 64 KiB; nothing was stored"));
+        return Err(CommandError::usage("the value is longer than 64 KiB; nothing was stored")
+            .hint("a credential is shorter; look whether a whole file was sent"));
     }
     Ok(SecretText(value.to_owned()))
 }

@@ -40,7 +40,8 @@ const NO_PROGRAM: [i32; 2] = [126, 127];
   agentbox shell ls                     the shells there are"
 )]
 pub struct Args {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
@@ -74,7 +75,8 @@ enum Action {
 /// List the shells of a box
 #[derive(Debug, clap::Args)]
 struct LsArgs {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
@@ -86,7 +88,8 @@ struct LsArgs {
 /// Show a shell that is there
 #[derive(Debug, clap::Args)]
 struct AttachArgs {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
@@ -98,7 +101,8 @@ struct AttachArgs {
 /// End a shell and what runs in it
 #[derive(Debug, clap::Args)]
 struct KillArgs {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
@@ -209,7 +213,12 @@ pub fn names_a_box(client: &Client, word: &str) -> Result<bool, ClientError> {
     let is_qualified = word.starts_with('@')
         || word.split_once('/').is_some_and(|(p, _)| boxes.iter().any(|b| b.project == p));
     let is_id = |b: &BoxView| word.len() >= 3 && b.id.as_str().starts_with(word);
-    let is_one = |b: &BoxView| b.name.as_str() == word || is_id(b);
+    let container = word.strip_prefix("agentbox-");
+    let is_one = |b: &BoxView| {
+        let name = b.name.as_str();
+        let called = b.display_name.as_deref() == Some(word);
+        name == word || container == Some(name) || called || is_id(b)
+    };
     Ok(is_index || is_qualified || boxes.iter().any(is_one))
 }
 

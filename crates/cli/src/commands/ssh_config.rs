@@ -40,7 +40,7 @@ pub struct Args {
     yes: bool,
 
     /// Print JSON
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 

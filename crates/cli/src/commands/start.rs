@@ -36,7 +36,7 @@ pub struct Args {
     no_resync: bool,
 
     /// Print the box as JSON
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 

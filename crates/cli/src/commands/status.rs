@@ -1,35 +1,62 @@
 //! `agentbox status`: the host itself, or one box. Never starts a host, so that asking changes nothing.
 
+mod details;
+
+pub use details::limits;
+
 use crate::context::{Context, target};
-use crate::error::{Exit, Outcome};
+use crate::error::{CommandError, Exit, Outcome};
+use crate::follow::Screen;
 use crate::json;
-use crate::size;
-use crate::time::{ago, rough, seconds_since};
+use crate::time::ago;
 use crate::ui::Look;
 use jiff::Timestamp;
-use protocol::boxes::BoxState;
+use protocol::boxes::BoxView;
 use protocol::control::{HostStatus, Request};
-use protocol::looking::{BoxDetails, BoxProcess};
+use protocol::looking::BoxDetails;
 use protocol::text::visible;
 use std::fmt::Write;
-
-/// Lines of the process list; the rest is counted.
-const LISTED: usize = 15;
+use std::time::Duration;
 
 /// Show the state of the host, or of a box
 ///
 /// Says whether a host runs, which engine it uses, what waits for you, and what is missing on
-/// this machine. With a box: its state, image, branch, limits, what it uses, its tasks and
-/// services, and what runs in it. Does not start a host; exit code 1 when none runs.
+/// this machine. With a box: where it is reached, what it uses and may use, its agents, shells,
+/// ports, tasks and services. Does not start a host; exit code 1 when none runs.
+///
+/// With --set-name a box is shown by another name as well. That changes neither its own name nor its
+/// branch or addresses.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox status
   agentbox status fix-login
+  agentbox status fix-login --inspect               and its mounts, image and processes
+  agentbox status fix-login --set-name 'The login'
   agentbox status --json")]
 pub struct Args {
-    /// A box: number, name, id or unique id prefix [default: the host]
+    /// A box: number, name, id, unique id prefix, project/name or @project [default: the host]
     #[arg(value_name = "BOX")]
     which: Option<String>,
+
+    /// Show its mounts, processes and where it came from as well
+    #[arg(long, requires = "which")]
+    inspect: bool,
+
+    /// Show the box by this name as well, at most 60 characters
+    #[arg(long, value_name = "NAME", requires = "which", conflicts_with_all = ["inspect", "watch"])]
+    set_name: Option<String>,
+
+    /// Show the box by its own name alone
+    #[arg(long, requires = "which", conflicts_with_all = ["set_name", "inspect", "watch"])]
+    clear_name: bool,
+
+    /// Stay and show it again and again
+    #[arg(short, long, conflicts_with = "json")]
+    watch: bool,
+
+    /// Seconds between two looks, at least 0.25
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = super::top::interval)]
+    interval: u32,
 
     /// Print JSON
     #[arg(short, long)]
@@ -37,22 +64,49 @@ pub struct Args {
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
-    if args.which.is_some() {
-        let request = Request::Details { target: target(args.which) };
-        let details: BoxDetails = ctx.client_if_running().call(&request)?;
-        if args.json {
-            json::print(&ctx.ui, "details", &details)?;
-        } else {
-            ctx.ui.out(&render_box(ctx.ui.out, &details, Timestamp::now()))?;
-        }
+    if args.set_name.is_some() || args.clear_name {
+        return name(ctx, args);
+    }
+    if !args.watch {
+        ctx.ui.out(&look(ctx, &args)?)?;
         return Ok(Exit::OK);
     }
-    let status: HostStatus = ctx.client_if_running().call(&Request::Status)?;
-    if args.json {
-        json::print(&ctx.ui, "status", &status)?;
-    } else {
-        ctx.ui.out(&render(ctx.ui.out, &status, Timestamp::now()))?;
+    let mut screen = Screen::default();
+    loop {
+        let text = look(ctx, &args)?;
+        screen.draw(&ctx.ui, &text)?;
+        std::thread::sleep(Duration::from_millis(u64::from(args.interval)));
     }
+}
+
+fn name(ctx: &Context, args: Args) -> Outcome {
+    let request = Request::SetDisplayName { target: target(args.which), name: args.set_name };
+    let view: BoxView = ctx.client()?.call(&request)?;
+    if args.json {
+        json::print(&ctx.ui, "box", &view)?;
+    } else {
+        ctx.ui.out(&match &view.display_name {
+            Some(name) => format!("{} is shown as {}\n", view.name, visible(name)),
+            None => format!("{} is shown by its name\n", view.name),
+        })?;
+    }
+    Ok(Exit::OK)
+}
+
+/// What is to be printed now.
+fn look(ctx: &Context, args: &Args) -> Result<String, CommandError> {
+    let client = ctx.client_if_running();
+    let now = Timestamp::now();
+    let bad = |e: serde_json::Error| CommandError::failed(e.to_string());
+    if args.which.is_some() {
+        let request = Request::Details { target: target(args.which.clone()) };
+        let details: BoxDetails = client.call(&request)?;
+        if args.json {
+            return json::envelope("details", &details).map_err(bad);
+        }
+        return Ok(details::render(ctx.ui.out, &details, args.inspect, now));
+    }
+    let status: HostStatus = client.call(&Request::Status)?;
     if status.proto != protocol::PROTO {
         ctx.ui.warn(&format!(
             "the host speaks version {}, this program version {}: restart the host",
@@ -60,7 +114,10 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
             protocol::PROTO
         ));
     }
-    Ok(Exit::OK)
+    if args.json {
+        return json::envelope("status", &status).map_err(bad);
+    }
+    Ok(render(ctx.ui.out, &status, now))
 }
 
 fn render(look: Look, status: &HostStatus, now: Timestamp) -> String {
@@ -103,92 +160,6 @@ fn render(look: Look, status: &HostStatus, now: Timestamp) -> String {
     text
 }
 
-fn render_box(look: Look, of: &BoxDetails, now: Timestamp) -> String {
-    let mut text = String::new();
-    let mut row = |label: &str, value: String| {
-        let _ = writeln!(text, "{label:<11}{value}");
-    };
-    let view = &of.view;
-    row(
-        "box",
-        format!("{}, {} of {}", look.bold(view.name.as_str()), view.id, visible(&view.project)),
-    );
-    row("state", state(of, now));
-    row("image", visible(&view.image));
-    if let Some(branch) = &view.branch {
-        row("branch", visible(branch));
-    }
-    row("workspace", visible(&of.workspace));
-    if view.questions > 0 {
-        row("questions", view.questions.to_string());
-    }
-    let limits = &of.limits;
-    let limits: Vec<String> = [
-        limits.memory_bytes.map(|n| format!("memory {}", size::bytes(n))),
-        limits.cpus.map(|n| format!("processors {n}")),
-        limits.pids.map(|n| format!("processes {n}")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    row("limits", if limits.is_empty() { "none".to_owned() } else { limits.join(", ") });
-    if let Some(usage) = &of.usage {
-        if let Some(share) = usage.cpu_percent {
-            row("processor", format!("{share:.1} %"));
-        }
-        row("memory", size::known(usage.memory_bytes));
-        row("disk", size::known(usage.disk_bytes));
-    }
-    if let Some(units) = &of.units {
-        text.push_str(&super::services::units(look, units));
-    }
-    let mut row = |label: &str, value: String| {
-        let _ = writeln!(text, "{label:<11}{value}");
-    };
-    if let Some(processes) = &of.processes {
-        row("processes", processes.len().to_string());
-        text.push_str(&listed(processes));
-    }
-    text
-}
-
-fn state(of: &BoxDetails, now: Timestamp) -> String {
-    let word = of.view.state.as_str();
-    let since = |at: Option<u64>| at.map(|at| rough(seconds_since(now, at)));
-    match of.view.state {
-        BoxState::Running if !of.ready => format!("{word}, but not ready"),
-        BoxState::Running => match since(of.started_at) {
-            Some(time) => format!("{word} for {time}"),
-            None => word.to_owned(),
-        },
-        BoxState::Stopped => {
-            let mut text = word.to_owned();
-            if let Some(time) = since(of.ended_at) {
-                let _ = write!(text, " {time} ago");
-            }
-            if of.out_of_memory {
-                text.push_str(", it had used up its memory");
-            } else if let Some(code) = of.exit_code.filter(|code| *code != 0) {
-                let _ = write!(text, " with exit code {code}");
-            }
-            text
-        }
-        _ => word.to_owned(),
-    }
-}
-
-fn listed(processes: &[BoxProcess]) -> String {
-    let mut text = String::new();
-    for process in processes.iter().take(LISTED) {
-        let (user, time) = (visible(&process.user), visible(&process.time));
-        let _ = writeln!(text, "  {user:<10} {time:>9}  {}", visible(&process.command));
-    }
-    if processes.len() > LISTED {
-        let _ = writeln!(text, "  and {} more", processes.len() - LISTED);
-    }
-    text
-}
-
 fn in_brackets(hint: Option<&str>) -> String {
     hint.map(|h| format!("  ({})", visible(h))).unwrap_or_default()
 }
@@ -197,42 +168,6 @@ fn in_brackets(hint: Option<&str>) -> String {
 mod tests {
     use super::*;
     use crate::samples;
-
-    #[test]
-    fn boxes_as_they_are() {
-        let details = |state: BoxState| BoxDetails {
-            view: protocol::boxes::BoxView { state, ..samples::boxes().remove(0) },
-            ready: state == BoxState::Running,
-            workspace: "/home/ada/shop-api".into(),
-            base: None,
-            container: "c0ffee".into(),
-            started_at: Some(samples::boxes()[0].created_at),
-            ended_at: Some(samples::boxes()[0].created_at),
-            exit_code: Some(137),
-            out_of_memory: false,
-            limits: protocol::looking::BoxLimits {
-                memory_bytes: Some(2_000_000_000),
-                cpus: Some(1.5),
-                pids: Some(4096),
-            },
-            usage: None,
-            processes: (state == BoxState::Running).then(|| {
-                let one = |command: &str| BoxProcess {
-                    pid: "7".into(),
-                    user: "vscode".into(),
-                    time: "00:00:01".into(),
-                    command: command.into(),
-                };
-                std::iter::once(one("evil\x1b[2K")).chain((0..20).map(|_| one("sleep"))).collect()
-            }),
-            mounts: vec![],
-            carried: vec![],
-            units: Some(crate::commands::services::sample()),
-        };
-        let texts = [BoxState::Running, BoxState::Stopped, BoxState::Missing]
-            .map(|state| render_box(Look::PLAIN, &details(state), samples::now()));
-        insta::assert_snapshot!(texts.join("\n"));
-    }
 
     #[test]
     fn a_host_with_trouble() {

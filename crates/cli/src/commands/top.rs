@@ -1,12 +1,15 @@
 //! `agentbox top`: what boxes use, as they use it.
 
-use crate::context::{Context, target};
+use crate::context::{Context, current_dir, target};
 use crate::error::{CommandError, Exit, Outcome};
 use crate::follow::{self, Screen, Then};
 use crate::json;
+use crate::project;
 use crate::size;
 use crate::table;
 use crate::ui::Look;
+use host::client::Client;
+use protocol::boxes::BoxView;
 use protocol::control::{HostEvent, Request};
 use protocol::looking::{BoxUsage, DiskUsage, Usage};
 use protocol::text::visible;
@@ -19,11 +22,16 @@ use protocol::text::visible;
 #[command(after_help = "Examples:
   agentbox top
   agentbox top fix-login --interval 0.5
+  agentbox top -p              boxes of this project
   agentbox top --once --json   for a program")]
 pub struct Args {
-    /// Only this box: number, name, id or unique id prefix
+    /// Only this box: number, name, id, unique id prefix, project/name or @project
     #[arg(value_name = "BOX")]
     which: Option<String>,
+
+    /// Only boxes of the project in this folder
+    #[arg(short, long, conflicts_with = "which")]
+    project: bool,
 
     /// Show it once
     #[arg(long)]
@@ -39,7 +47,7 @@ pub struct Args {
 }
 
 /// In milliseconds.
-fn interval(text: &str) -> Result<u32, String> {
+pub fn interval(text: &str) -> Result<u32, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("{text:?} is no number of seconds"))?;
     if !(0.25..=3600.0).contains(&seconds) {
         return Err("between 0.25 and 3600 seconds".to_owned());
@@ -52,8 +60,11 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     let only = args.which.map(|which| target(Some(which)));
     let request = Request::FollowUsage { target: only, every_ms: args.interval };
     let mut screen = Screen::default();
-    follow::events(&ctx.client()?, &request, |event| {
-        let HostEvent::Usage { usage } = event else { return Ok(Then::GoOn) };
+    let client = ctx.client()?;
+    let here = if args.project { Some(here(&client)?) } else { None };
+    follow::events(&client, &request, |event| {
+        let HostEvent::Usage { mut usage } = event else { return Ok(Then::GoOn) };
+        usage.boxes.retain(|of| here.as_ref().is_none_or(|root| of.project_root == *root));
         match (args.json, args.once) {
             (true, true) => json::print(&ctx.ui, "usage", &usage)?,
             (true, false) => {
@@ -68,6 +79,16 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         Ok(if args.once { Then::Leave } else { Then::GoOn })
     })?;
     Ok(Exit::OK)
+}
+
+/// The root of the project in this folder.
+fn here(client: &Client) -> Result<String, CommandError> {
+    let boxes: Vec<BoxView> = client.call(&Request::Boxes)?;
+    let root = project::around(&boxes, current_dir().as_deref());
+    root.map(str::to_owned).ok_or_else(|| {
+        CommandError::usage("this folder's project has no box")
+            .hint("agentbox top shows what all boxes use")
+    })
 }
 
 const HEADER: [&str; 8] =
@@ -132,6 +153,7 @@ mod tests {
                 id: view.id.clone(),
                 name: view.name.to_string(),
                 project: view.project.clone(),
+                project_root: view.project_root.clone(),
                 state: view.state,
                 cpu_percent: None,
                 memory_bytes: None,

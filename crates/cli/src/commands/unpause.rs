@@ -21,7 +21,7 @@ pub struct Args {
     which: Which,
 
     /// Print the box as JSON
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 

@@ -18,7 +18,8 @@ use protocol::links::{Link, LinkTo};
   agentbox url fix-login --print just the address
   agentbox url --port 3000       what listens on port 3000 in the box")]
 pub struct Args {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
@@ -35,7 +36,7 @@ pub struct Args {
     port: Option<u16>,
 
     /// Print the addresses as JSON and open nothing
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 }
 

@@ -24,7 +24,8 @@ use std::time::{Duration, Instant};
   agentbox wait fix-login --units db,web
   agentbox wait fix-login --timeout 10s && agentbox shell fix-login -- make test")]
 pub struct Args {
-    /// Number, name, id or unique id prefix [default: the project's only box]
+    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
+    /// box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 

@@ -38,7 +38,8 @@ fn ended(exit: i32, said: &[u8]) -> Result<Vec<String>, CommandError> {
     let line = |line: &String| line.strip_prefix("agentbox: ").unwrap_or(line).to_owned();
     let text: Vec<String> = lines.iter().map(line).collect();
     let text = if text.is_empty() { format!("it ended with {exit}") } else { text.join("\n") };
-    Err(CommandError::failed(format!("the box cannot do it: {text}")))
+    Err(CommandError::failed(format!("the box cannot do it: {text}"))
+        .hint("`agentbox shell` shows what is there"))
 }
 
 fn keep(said: &mut Vec<u8>, bytes: &[u8]) {
@@ -82,7 +83,8 @@ impl Packed {
                 n => rest += n,
             }
             if rest > TRAILING {
-                return Err(CommandError::failed("the box goes on after the end of its archive"));
+                return Err(CommandError::failed("the box goes on after the end of its archive")
+                    .hint("nothing more of it was taken; copy fewer files, or look into the box"));
             }
         }
     }

@@ -58,7 +58,10 @@ fn list_is_of_this_project_unless_told() {
         .says("No boxes for this folder")
         .says("list -g shows 1");
     let output = host.run(&["ls", "-g"]).exits(0);
-    assert!(output.stdout.starts_with("N  NAME       STATE    AGENT  BRANCH"), "{output:?}");
+    assert!(
+        output.stdout.starts_with("N  NAME       STATE    AGENT  URL  WORKSPACE"),
+        "{output:?}"
+    );
     let json = host.run(&["list", "--all", "--json"]).exits(0).json();
     assert_eq!((&json["schema"], &json["boxes"][0]["name"]), (&1.into(), &"fix-login".into()));
     FakeHost::always([(); 0]).run(&["list"]).exits(0).prints("").says("No boxes yet");

@@ -1,6 +1,7 @@
 //! `agentbox git`: what the host is asked, what is printed, how it ends.
 
 use crate::support::{FakeHost, a_box};
+use protocol::boxes::NestedView;
 use protocol::control::{Exited, RemoteView, Remotes, Request};
 use protocol::frame::Kind;
 use protocol::rpc::Envelope;
@@ -77,6 +78,29 @@ fn a_pull_fetches_on_the_host_and_merges_in_the_box() {
 }
 
 #[test]
+fn a_repository_below_the_workspace_is_meant_by_its_folder() {
+    let mut view = a_box("/p".as_ref());
+    view.nested_repos =
+        vec![NestedView { path: "api".into(), branch: "agentbox/fix-login--api".into() }];
+    let host = FakeHost::new(move |request, call| match request {
+        Request::FindBox { .. } => call.result(&view),
+        Request::Act { .. } => call.result(&Envelope::default()),
+        Request::Exec(exec) => {
+            assert_eq!(exec.argv[..3], ["env", "-C", "/workspace/api"]);
+            assert_eq!(call.next().unwrap(), (Kind::Stdin, vec![]));
+            call.result(&Exited { exit_code: 0 });
+        }
+        other => panic!("{other:?}"),
+    });
+    host.run(&["git", "push", "fix-login", "--repo", "./api/"]).exits(0);
+    assert_eq!(host.asked_once("act")["with"]["path"], "/workspace/api");
+    host.run(&["git", "pull", "fix-login", "--repo", "api"]).exits(0);
+    for wrong in ["web", "../api", ""] {
+        host.run(&["git", "push", "fix-login", "--repo", wrong]).exits(2).says("it has api");
+    }
+}
+
+#[test]
 fn remotes_show_the_difference_and_take_it_over() {
     let remote =
         |url: &str| RemoteView { name: "origin".into(), fetch: url.into(), push: url.into() };
@@ -95,10 +119,10 @@ fn remotes_show_the_difference_and_take_it_over() {
 #[test]
 fn a_branch_is_shown_chosen_and_given_back() {
     let mut view = a_box("/p".as_ref());
-    let host = FakeHost::always(vec![view.clone()]);
-    host.run(&["git", "branch", "fix-login"])
-        .exits(0)
-        .prints("fix-login pushes agentbox/fix-login\n");
+    let host = FakeHost::always(view.clone());
+    host.run(&["git", "branch", "@shop"]).exits(0).prints("fix-login pushes agentbox/fix-login\n");
+    // The host decides which box is meant, as everywhere.
+    assert_eq!(host.asked_once("findBox")["target"]["query"], "@shop");
     host.never_asked("setBranch");
     view.publish = Some("feature".into());
     let host = FakeHost::always(view.clone());

@@ -46,7 +46,7 @@ fn no_base_image_is_3_and_says_how_to_make_one() {
     let (socket, ctl) = (home.tmp().join("engine.sock"), home.tmp().join("agentbox-ctl"));
     empty_engine(&socket);
     std::fs::write(&ctl, "binary").unwrap();
-    let mut command = home.command(&["prepare"]);
+    let mut command = home.command(&["prepare", "--build"]);
     command.env("DOCKER_HOST", format!("unix://{}", socket.display())).env("AGENTBOX_CTL", &ctl);
     let output = Ended::of(command.spawn().unwrap()).exits(3).prints("");
     output.says("no route to registry").says("hint:").says("make base-image");

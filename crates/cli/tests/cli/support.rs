@@ -252,6 +252,7 @@ pub fn a_box(project: &Path) -> BoxView {
     BoxView {
         id: "b0000000a".parse().unwrap(),
         name: "fix-login".parse().unwrap(),
+        display_name: None,
         index: 1,
         project: "project".into(),
         project_root: project.to_string_lossy().into_owned(),
@@ -269,6 +270,7 @@ pub fn a_box(project: &Path) -> BoxView {
         logins: Vec::new(),
         web: None,
         screen: None,
+        nested_repos: Vec::new(),
     }
 }
 

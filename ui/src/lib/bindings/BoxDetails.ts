@@ -2,10 +2,10 @@
 import type { BoxLimits } from "./BoxLimits";
 import type { BoxMount } from "./BoxMount";
 import type { BoxProcess } from "./BoxProcess";
-import type { BoxStatus } from "./BoxStatus";
 import type { BoxUsage } from "./BoxUsage";
 import type { BoxView } from "./BoxView";
-import type { Carried } from "./Carried";
+import type { Endpoints } from "./Endpoints";
+import type { SessionView } from "./SessionView";
 
 /**
  * Everything about one box that is no secret.
@@ -44,10 +44,10 @@ usage: BoxUsage | null,
  */
 processes: Array<BoxProcess> | null, mounts: Array<BoxMount>, 
 /**
- * Files from this computer that were copied into it when it was made.
+ * Ports of this computer that lead into it.
  */
-carried: Array<Carried>, 
+endpoints: Endpoints, 
 /**
- * As its supervisor told last.
+ * Agents and shells in it; none when it does not run.
  */
-units: BoxStatus | null, };
+sessions: Array<SessionView> | null, };

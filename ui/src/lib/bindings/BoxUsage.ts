@@ -5,7 +5,7 @@ import type { BoxState } from "./BoxState";
 /**
  * What a box uses. None is not known.
  */
-export type BoxUsage = { id: BoxId, name: string, project: string, state: BoxState, 
+export type BoxUsage = { id: BoxId, name: string, project: string, projectRoot: string, state: BoxState, 
 /**
  * Of one processor.
  */

@@ -4,8 +4,13 @@ import type { AgentView } from "./AgentView";
 import type { BoxId } from "./BoxId";
 import type { BoxName } from "./BoxName";
 import type { BoxState } from "./BoxState";
+import type { NestedView } from "./NestedView";
 
 export type BoxView = { id: BoxId, name: BoxName, 
+/**
+ * What a person calls it; its name, branch and addresses stay.
+ */
+displayName: string | null, 
 /**
  * Counted per project from 1, never used twice.
  */
@@ -53,4 +58,8 @@ web: string | null,
 /**
  * The address of its screen, without the password; none when it has none.
  */
-screen: string | null, };
+screen: string | null, 
+/**
+ * Repositories below the workspace.
+ */
+nestedRepos: Array<NestedView>, };

@@ -4,7 +4,7 @@ import type { AgentView } from "./AgentView";
 import type { BoxId } from "./BoxId";
 import type { BoxName } from "./BoxName";
 import type { BoxState } from "./BoxState";
-import type { Carried } from "./Carried";
+import type { NestedView } from "./NestedView";
 
 /**
  * A box that was just made.
@@ -23,13 +23,13 @@ skipped: Array<string>,
  */
 withEnv: Array<string>, 
 /**
- * Files from this computer that were copied into it.
- */
-carried: Array<Carried>, 
-/**
  * What a person should know.
  */
 warnings: Array<string>, id: BoxId, name: BoxName, 
+/**
+ * What a person calls it; its name, branch and addresses stay.
+ */
+displayName: string | null, 
 /**
  * Counted per project from 1, never used twice.
  */
@@ -77,4 +77,8 @@ web: string | null,
 /**
  * The address of its screen, without the password; none when it has none.
  */
-screen: string | null, };
+screen: string | null, 
+/**
+ * Repositories below the workspace.
+ */
+nestedRepos: Array<NestedView>, };

@@ -1,4 +1,4 @@
-//! `agentbox prepare --status`: which box images there are.
+//! `agentbox prepare` without a flag: which box images there are.
 
 use super::{NOBODY, image_spec};
 use crate::context::Context;
@@ -22,6 +22,8 @@ struct Row {
     /// What new boxes of this stage use; others are left from earlier versions.
     current: bool,
     present: bool,
+    /// `ready`, `missing`, `stale` (another version's is there) or `old`.
+    state: &'static str,
     size: Option<u64>,
     made_at: Option<Millis>,
     /// The agents in it, by name.
@@ -35,6 +37,11 @@ impl From<Made> for Row {
             tag: made.tag,
             current: made.current,
             present: made.image.is_some(),
+            state: match (made.image.is_some(), made.current) {
+                (false, _) => "missing",
+                (true, true) => "ready",
+                (true, false) => "old",
+            },
             size: made.image.as_ref().map(|image| image.size),
             made_at: made.image.as_ref().map(|image| image.made_at),
             versions: made.image.into_iter().flat_map(|image| image.versions).collect(),
@@ -52,13 +59,40 @@ pub fn run(ctx: &Context, settings: &Settings, as_json: bool) -> Outcome {
         let made = Boxes::new(engine, NOBODY).inventory(of).await?;
         Ok::<_, CommandError>(made)
     })?;
-    let rows: Vec<Row> = made.into_iter().map(Row::from).collect();
+    let rows = all(made);
     if as_json {
         json::print(&ctx.ui, "images", &rows)?;
     } else {
         ctx.ui.out(&render(ctx.ui.out, &rows, Timestamp::now()))?;
+        let used = host::daemons::stage(settings).as_str();
+        let ready = |row: &Row| row.current && row.present && row.stage == Some(used);
+        if !rows.iter().any(ready) {
+            ctx.ui.say(&format!("\nNew boxes use {used}; the first one builds it."));
+            ctx.ui.hint("agentbox prepare --build builds it now");
+        }
     }
     Ok(Exit::OK)
+}
+
+/// What is missing has been there once where an old image of its stage is left.
+fn all(made: Vec<Made>) -> Vec<Row> {
+    let mut rows: Vec<Row> = made.into_iter().map(Row::from).collect();
+    let old: Vec<_> = rows.iter().filter(|row| !row.current).filter_map(|row| row.stage).collect();
+    let missing = rows.iter_mut().filter(|row| !row.present);
+    for row in missing.filter(|row| row.stage.is_some_and(|stage| old.contains(&stage))) {
+        row.state = "stale";
+    }
+    rows
+}
+
+/// What each stage is for.
+fn holds(stage: Option<&str>) -> &'static str {
+    match stage {
+        Some("core") => "shell, git, tmux",
+        Some("desktop") => "and a screen",
+        Some("full") => "and the agents",
+        _ => "",
+    }
 }
 
 fn render(look: Look, rows: &[Row], now: Timestamp) -> String {
@@ -67,14 +101,10 @@ fn render(look: Look, rows: &[Row], now: Timestamp) -> String {
         vec![
             row.stage.unwrap_or("-").to_owned(),
             row.tag.clone(),
-            match (row.present, row.current) {
-                (false, _) => "not built".to_owned(),
-                (true, true) => "ready".to_owned(),
-                (true, false) => "old".to_owned(),
-            },
+            row.state.to_owned(),
             row.size.map_or_else(String::new, size),
             row.made_at.map_or_else(String::new, |at| time::ago(now, at)),
-            versions.join(", "),
+            if versions.is_empty() { holds(row.stage).to_owned() } else { versions.join(", ") },
         ]
     };
     let lines: Vec<Vec<String>> = rows.iter().map(line).collect();
@@ -104,9 +134,12 @@ mod tests {
                 true,
                 details(&[("claude", "2.1.0"), ("codex", "0.9.1")]),
             ),
+            made(Some(Stage::Desktop), "agentbox/box:desktop-2", true, None),
+            made(Some(Stage::Desktop), "agentbox/box:desktop-1", false, details(&[])),
             made(None, "agentbox/box:0123", false, details(&[])),
         ];
-        let rows: Vec<Row> = rows.into_iter().map(Row::from).collect();
+        let rows = all(rows.into());
+        assert_eq!(rows[2].state, "stale");
         insta::assert_snapshot!(render(Look::PLAIN, &rows, now));
     }
 }
