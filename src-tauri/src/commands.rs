@@ -127,6 +127,12 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::Resync { .. }
         | Request::SetDisplayName { .. }
         | Request::SetLimits { .. }
+        | Request::SubmitJob(_)
+        | Request::Jobs
+        | Request::Job { .. }
+        | Request::CancelJob { .. }
+        | Request::ClearJobs { .. }
+        | Request::Await { .. }
         | Request::Subscribe
         | Request::ShowWindow { .. }
         | Request::HandOver

@@ -30,6 +30,8 @@ impl Live {
             HostEvent::Progress { .. }
             | HostEvent::Usage { .. }
             | HostEvent::ShowWindow { .. }
+            | HostEvent::JobChanged { .. }
+            | HostEvent::JobsCleared { .. }
             | HostEvent::Told { .. } => {}
         }
     }
@@ -125,6 +127,7 @@ pub mod samples {
             boxes: 0,
             questions: 0,
             quiet_until: None,
+            jobs: protocol::queue::JobCounts::default(),
         }
     }
 }

@@ -182,7 +182,7 @@ pub fn nothing_is_left(world: &World, when: &str) {
 }
 
 /// A host that reaches its engine through the go-between.
-fn world() -> (World, Between) {
+pub fn world() -> (World, Between) {
     let mut world = World::bare();
     let between = Between::new(&world);
     world.set("DOCKER_HOST", &between.path);

@@ -38,6 +38,7 @@ mod lifecycle;
 mod origin;
 mod people;
 mod policy;
+mod queue;
 mod remember;
 mod services;
 mod sessions;

@@ -21,6 +21,7 @@ export function status(over: Partial<HostStatus> = {}): HostStatus {
     boxes: 0,
     questions: 0,
     quietUntil: null,
+    jobs: { queued: 0, running: 0 },
     ...over,
   };
 }

@@ -2,8 +2,11 @@
 //! file below `commands`.
 
 use crate::commands::{
-    agent, approvals, approve, attach, audit, checkpoints, code, complete_boxes, completions, cp,
-    create, dashboard, demo, deny, destroy, doctor, download, drive, events, fork, git, grants, inspect, integrations, limits, list, logs, man, mute, open, pause, prepare, prune, quiet, quit, recover, screen, secrets, self_update, serve, services, shell, ssh_config, start, status, stop, top, unpause, url, validate, wait,
+    agent, agent_state, approvals, approve, attach, audit, checkpoints, code, complete_boxes,
+    completions, cp, create, dashboard, demo, deny, destroy, doctor, download, drive, events, fork,
+    git, grants, inspect, integrations, limits, list, logs, man, mute, open, pause, prepare, prune,
+    queue, quiet, quit, recover, screen, secrets, self_update, serve, services, shell, ssh_config,
+    start, status, stop, top, unpause, url, validate, wait,
 };
 use crate::context::Context;
 use crate::error::Outcome;
@@ -49,6 +52,8 @@ pub enum Command {
     Opencode(agent::OpencodeArgs),
     Fork(fork::Args),
     Attach(attach::Args),
+    Agent(agent_state::Args),
+    Queue(queue::Args),
     List(list::Args),
     Dashboard(dashboard::Args),
     Shell(shell::Args),
@@ -109,6 +114,8 @@ impl Command {
             Command::Opencode(args) => args.run(ctx, Agent::Opencode),
             Command::Fork(args) => fork::run(ctx, args),
             Command::Attach(args) => attach::run(ctx, args),
+            Command::Agent(args) => agent_state::run(ctx, args),
+            Command::Queue(args) => queue::run(ctx, args),
             Command::List(args) => list::run(ctx, args),
             Command::Dashboard(args) => dashboard::run(ctx, args),
             Command::Shell(args) => shell::run(ctx, args),

@@ -11,8 +11,8 @@
 mod args;
 mod ask;
 mod attach;
-mod carry;
 mod busy;
+mod carry;
 mod commands;
 mod context;
 mod conversations;

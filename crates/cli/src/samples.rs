@@ -7,6 +7,8 @@ use protocol::control::{Check, EngineStatus, HostStatus, Level, Notice};
 use protocol::question::{
     Commit, Evidence, Fact, FileLine, Grant, Question, Reach, Remember, Tier,
 };
+use protocol::queue::{Gate, JobStatus, JobView};
+use protocol::sessions::Agent;
 
 const NOW_MS: u64 = 1_767_225_600_000;
 
@@ -250,5 +252,44 @@ pub fn status() -> HostStatus {
         boxes: 4,
         questions: 1,
         quiet_until: None,
+        jobs: protocol::queue::JobCounts { queued: 2, running: 1 },
     }
+}
+
+/// One that waits, one that failed, one that is done.
+pub fn jobs() -> Vec<JobView> {
+    let job = |n: u8, status: JobStatus| JobView {
+        id: protocol::JobId::from_bytes([n, 0x1b, 0x2c, 0x3d, 0x4e, 0x5f]),
+        status,
+        agent: Agent::Claude,
+        box_name: None,
+        box_id: None,
+        workspace: "/home/ada/shop-api".into(),
+        prompt: "fix the login test that fails on every second run\nand tell why".into(),
+        gate: Gate::Running(5),
+        created_at: NOW_MS - 200_000,
+        started_at: None,
+        finished_at: None,
+        reason: None,
+        hint: None,
+        log: format!("/home/ada/.agentbox/logs/queue/{n:02x}1b2c3d4e5f.log"),
+    };
+    vec![
+        job(10, JobStatus::Queued),
+        JobView {
+            box_name: Some("fix-login".into()),
+            started_at: Some(NOW_MS - 100_000),
+            finished_at: Some(NOW_MS - 90_000),
+            reason: Some("worker-died".into()),
+            hint: Some("submit it again.".into()),
+            ..job(11, JobStatus::Failed)
+        },
+        JobView {
+            box_name: Some("shop-api-b00000001".into()),
+            agent: Agent::Opencode,
+            gate: Gate::Working(2),
+            finished_at: Some(NOW_MS - 90_000),
+            ..job(12, JobStatus::Done)
+        },
+    ]
 }

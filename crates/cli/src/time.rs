@@ -100,6 +100,16 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
     if length > LONGEST { Err(format!("{text:?} is too long: at most 30d")) } else { Ok(length) }
 }
 
+/// A number of milliseconds, or `10s`, `5m`; in milliseconds.
+pub fn parse_timeout(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(ms) => Ok(ms),
+        Err(_) => parse_duration(text)
+            .map(|seconds| seconds * 1000)
+            .map_err(|_| format!("{text:?} is neither milliseconds nor a time such as 10s or 5m")),
+    }
+}
+
 /// How long ago something was.
 pub fn seconds_since(now: Timestamp, then: Millis) -> i64 {
     seconds_between(then, now)
@@ -136,6 +146,13 @@ mod tests {
         for bad in ["", "0m", "-1h", "soon", "1", "1mo", "31d"] {
             assert!(parse_duration(bad).is_err(), "{bad:?} was taken");
         }
+    }
+
+    #[test]
+    fn waits_are_milliseconds_or_times() {
+        assert_eq!(parse_timeout("1500"), Ok(1500));
+        assert_eq!(parse_timeout("10s"), Ok(10_000));
+        assert!(parse_timeout("soon").is_err() && parse_timeout("-1").is_err());
     }
 
     #[test]

@@ -137,6 +137,14 @@ async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
             let (out, frames) = chunks_out();
             with_frames(Box::pin(api.export_box(target, out)), frames, from, to).await
         }
+        Request::Await { until, timeout_ms } => {
+            tokio::select! {
+                reply = api.wait_until(until, timeout_ms) => {
+                    to.finish(reply.and_then(|r| value(&r))).await
+                }
+                () = gone(&mut from) => Ok(()),
+            }
+        }
         // These end the connection's task too: the answer goes first.
         Request::Stop => {
             to.finish(value(&())).await?;
@@ -265,6 +273,11 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
                 value(&api.set_display_name(target, name).await?)
             }
             Request::SetLimits { target, limits } => value(&api.set_limits(target, limits).await?),
+            Request::SubmitJob(submit) => value(&api.submit_job(*submit).await?),
+            Request::Jobs => value(&api.jobs().await?),
+            Request::Job { id, tail } => value(&api.job(&id, tail).await?),
+            Request::CancelJob { id, kill } => value(&api.cancel_job(&id, kill).await?),
+            Request::ClearJobs { kinds } => value(&api.clear_jobs(&kinds).await?),
             Request::HandOver
             | Request::Stop
             | Request::Subscribe
@@ -275,7 +288,8 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             | Request::ExportBox { .. }
             | Request::Exec(_)
             | Request::CreateBox(_)
-            | Request::CreateCheckpoint(_) => {
+            | Request::CreateCheckpoint(_)
+            | Request::Await { .. } => {
                 Err(ControlError::new(ErrorCode::Failed, "this request is answered elsewhere"))
             }
         }
@@ -360,7 +374,11 @@ async fn follow_boxes(api: &Api, mut from: OwnedReadHalf, mut to: Frames) -> io:
             event = events.recv() => event,
         };
         match event {
-            Ok(event @ (HostEvent::BoxChanged { .. } | HostEvent::BoxRemoved { .. })) => {
+            Ok(
+                event @ (HostEvent::BoxChanged { .. }
+                | HostEvent::BoxRemoved { .. }
+                | HostEvent::JobChanged { .. }),
+            ) => {
                 to.send(Kind::Event, &event).await?;
             }
             Ok(_) => {}

@@ -58,6 +58,8 @@ pub struct Core {
     /// What takes up room, and when that was added up; one adds up at a time.
     pub sizes: Mutex<Option<(Instant, boxes::Disk)>>,
     pub adding_up: tokio::sync::Mutex<()>,
+    /// Background jobs.
+    pub queue: crate::queue::Queue,
 }
 
 /// Somebody who could answer a question.
@@ -206,6 +208,7 @@ impl Core {
             nudge: tokio::sync::Notify::new(),
             sizes: Mutex::default(),
             adding_up: tokio::sync::Mutex::default(),
+            queue: crate::queue::Queue::default(),
         }
     }
 
@@ -338,7 +341,7 @@ impl Core {
     }
 
     pub fn status(&self) -> HostStatus {
-        let questions = self.broker.pending().len();
+        let (questions, jobs) = (self.broker.pending().len(), self.queue.counts());
         let state = self.state();
         HostStatus {
             version: env!("CARGO_PKG_VERSION").into(),
@@ -352,6 +355,7 @@ impl Core {
             boxes: u32::try_from(state.boxes.len()).unwrap_or(u32::MAX),
             questions: u32::try_from(questions).unwrap_or(u32::MAX),
             quiet_until: self.quiet.until(now()),
+            jobs,
         }
     }
 

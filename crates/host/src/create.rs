@@ -286,6 +286,13 @@ fn start(request: &CreateBox) -> Result<Start, ControlError> {
     }
 }
 
+/// The folder of a request that could be carried out, as far as can be told without an engine.
+pub(crate) fn checked(request: &CreateBox) -> Result<PathBuf, ControlError> {
+    request.name.as_deref().map(parse_name).transpose()?;
+    start(request)?;
+    workspace(&request.workspace)
+}
+
 fn unfinished(error: boxes::Error, id: &BoxId) -> ControlError {
     control_error(error)
         .hint(format!("what there is of the box is kept: look at it, then agentbox destroy {id}"))
@@ -425,6 +432,8 @@ impl Reserved {
 impl Drop for Reserved {
     fn drop(&mut self) {
         self.core.state().reserved.remove(&self.name);
+        // There may be room for a job.
+        self.core.queue.wake.notify_one();
     }
 }
 

@@ -23,6 +23,7 @@ pub fn control_error(error: boxes::Error) -> ControlError {
             ErrorCode::Usage
         }
         e if e.is_unreachable() => ErrorCode::Engine,
+        boxes::Error::NoBaseImage { .. } => ErrorCode::BaseImage,
         _ => ErrorCode::Failed,
     };
     let reply = ControlError::new(code, error.to_string());

@@ -41,6 +41,7 @@ mod portless;
 mod projects;
 mod prompt_command;
 mod prune;
+mod queue;
 pub mod quiet;
 mod remotes;
 mod resolve;

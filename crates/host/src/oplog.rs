@@ -41,6 +41,16 @@ impl OpLog {
         Arc::new(log)
     }
 
+    /// A log of its own, which a second run goes on with.
+    pub fn at(path: PathBuf, what: &str, inner: Watcher) -> Arc<Self> {
+        let file = File::options().append(true).create(true).mode(0o600).open(&path);
+        let file = file.inspect_err(|e| tracing::debug!("{}: {e}", path.display()));
+        let written = Mutex::new(Written { file: file.ok(), open: HashSet::new() });
+        let log = Self { path, started: Instant::now(), inner, written };
+        log.line(&format!("BEGIN {what}"));
+        Arc::new(log)
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }

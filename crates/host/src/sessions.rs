@@ -113,12 +113,7 @@ impl Api {
         let id = self.find(target)?;
         let Some(record) = self.core.record(&id) else { return self.view(&id) };
         if !self.core.settings_for(&record.project_root)?.agent(agent).login {
-            let text = format!("boxes hold no login of {}: the settings say so", agent.title());
-            return Err(ControlError::new(ErrorCode::Failed, text).hint(format!(
-                "set {}: {{login: true}} in {}.",
-                agent.as_str(),
-                self.core.home.join("config.yaml").display()
-            )));
+            return Err(self.core.logins_are_off(agent, ErrorCode::Failed));
         }
         self.holds_login(&id, agent).await?;
         self.view(&id)
@@ -156,7 +151,7 @@ fn taken(record: &Record, name: &str) -> ControlError {
 }
 
 /// Only what the agent knows, and no login where the person has switched that off.
-fn allowed(
+pub(crate) fn allowed(
     agent: Agent,
     env: BTreeMap<String, SecretText>,
     settings: &AgentSettings,
@@ -216,6 +211,15 @@ fn free_shell(taken: &[SessionLine]) -> Reply<String> {
 }
 
 impl Core {
+    pub(crate) fn logins_are_off(&self, agent: Agent, code: ErrorCode) -> ControlError {
+        let text = format!("boxes hold no login of {}: the settings say so", agent.title());
+        ControlError::new(code, text).hint(format!(
+            "set {}: {{login: true}} in {}.",
+            agent.as_str(),
+            self.home.join("config.yaml").display()
+        ))
+    }
+
     fn session_view(line: SessionLine) -> SessionView {
         let agent = line.agent.or_else(|| Agent::named(&line.name));
         SessionView {

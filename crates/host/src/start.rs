@@ -79,6 +79,7 @@ impl Host {
         private_database(&path).map_err(unusable)?;
         let core = build(options, store).await?;
         core.bring_back().await?;
+        core.bring_back_jobs().await?;
         home::clear_leftovers(&path);
         for image in core.store.unfinished_captures().await? {
             core.tasks.spawn(core.clone().take_back_capture(image));
@@ -95,6 +96,7 @@ impl Host {
         core.tasks.spawn(core.clone().follow_engine());
         core.clone().open_ways().await;
         core.tasks.spawn(core.clone().keep_few_running());
+        core.tasks.spawn(core.clone().keep_queue());
         let writing = core.events_log.clone().write(core.store.clone(), core.stop.clone());
         core.tasks.spawn(writing);
         Ok(Self { api, core, _lock: lock })

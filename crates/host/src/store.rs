@@ -12,6 +12,7 @@ mod boxes;
 mod checkpoints;
 mod credentials;
 mod events;
+mod jobs;
 mod rest;
 
 pub use approvals::in_words;
@@ -112,6 +113,9 @@ const MIGRATIONS: &[&str] = &["
     ) STRICT;
     CREATE INDEX audit_kind ON audit (kind, seq);
 ",
+    "CREATE TABLE jobs (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, job TEXT NOT NULL
+    ) STRICT;",
 ];
 
 impl Store {

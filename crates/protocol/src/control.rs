@@ -9,8 +9,9 @@ use crate::integrations::{Layer, SecretText};
 use crate::links::{EditorLink, Link, LinkTo, SshConfig, SshHost, TasksFile};
 use crate::looking::{BranchFate, Usage};
 use crate::question::{Outcome, Question, Surface, Verdict};
+use crate::queue::{JobCounts, JobStatus, JobView, SubmitJob, Until};
 use crate::sessions::{Agent, StartSession};
-use crate::{BoxId, GrantId, Limits, Millis, QuestionId, SecretId};
+use crate::{BoxId, GrantId, JobId, Limits, Millis, QuestionId, SecretId};
 use serde::{Deserialize, Serialize};
 
 /// One call. The reply's type is named beside each variant.
@@ -201,6 +202,23 @@ pub enum Request {
     SetDisplayName { target: Target, name: Option<String> },
     /// How much it may use from now on; what is absent stays. → [`BoxView`]
     SetLimits { target: Target, limits: Limits },
+    // ---- background jobs
+    /// A box and an agent with something to do, when there is room. → `Submitted`
+    SubmitJob(Box<SubmitJob>),
+    /// → `Vec<JobView>`, oldest first
+    Jobs,
+    /// By its id or a unique beginning of it, with so many lines of its log. → `JobDetails`
+    Job { id: String, tail: u32 },
+    /// One that waits; with `kill` also one under way, whose box is taken back. → `JobView`
+    CancelJob { id: String, kill: bool },
+    /// Forgets jobs that are over, of these kinds. → `Vec<JobId>`
+    ClearJobs { kinds: Vec<JobStatus> },
+    /// → `Awaited`
+    Await {
+        until: Until,
+        #[cfg_attr(feature = "bindings", ts(type = "number"))]
+        timeout_ms: u64,
+    },
 }
 
 /// Which box is meant.
@@ -435,6 +453,9 @@ pub struct HostStatus {
     /// No dialogs and notifications until then.
     #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
     pub quiet_until: Option<Millis>,
+    /// Background jobs that are not over.
+    #[serde(default)]
+    pub jobs: JobCounts,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -526,6 +547,15 @@ pub enum HostEvent {
     ShowWindow {
         page: String,
     },
+    /// A background job came, began or ended; how many there are now.
+    JobChanged {
+        job: JobView,
+        counts: JobCounts,
+    },
+    /// Jobs that were over are forgotten.
+    JobsCleared {
+        ids: Vec<JobId>,
+    },
 }
 
 /// A failure a client can act on. Only `code` may be matched.
@@ -561,6 +591,8 @@ pub enum ErrorCode {
     Exists,
     /// No container engine answers.
     Engine,
+    /// The image every box is built on is not there and cannot be had now.
+    BaseImage,
     /// No question with that id is open.
     NotPending,
     /// The answer names another content than the question has.

@@ -18,6 +18,8 @@ pub enum BadId {
         "{0:?} is not the name of a credential: words of a-z, 0-9 and - joined by dots, such as github.token"
     )]
     SecretId(String),
+    #[error("{0:?} is not the id of a job (12 hex digits)")]
+    JobId(String),
 }
 
 fn is_lower_hex(text: &str) -> bool {
@@ -115,6 +117,19 @@ string_id!(
     },
     BadId::SecretId
 );
+
+string_id!(
+    /// A background job: 12 hex digits.
+    JobId,
+    |t| t.len() == 12 && is_lower_hex(t),
+    BadId::JobId
+);
+
+impl JobId {
+    pub fn from_bytes(bytes: [u8; 6]) -> Self {
+        Self(bytes.iter().map(|b| format!("{b:02x}")).collect())
+    }
+}
 
 impl BoxId {
     pub fn from_bytes(bytes: [u8; 4]) -> Self {

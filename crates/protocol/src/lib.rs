@@ -24,6 +24,7 @@ pub mod links;
 pub mod looking;
 pub mod projects;
 pub mod question;
+pub mod queue;
 pub mod resync;
 pub mod rpc;
 pub mod sessions;
@@ -31,7 +32,7 @@ pub mod supervisor;
 pub mod text;
 pub mod web;
 
-pub use ids::{BoxId, BoxName, GrantId, QuestionId, SecretId};
+pub use ids::{BoxId, BoxName, GrantId, JobId, QuestionId, SecretId};
 pub use limits::Limits;
 
 /// The version of the control and box planes; a mismatch is reported, never guessed around.

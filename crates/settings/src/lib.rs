@@ -17,8 +17,8 @@ use std::path::PathBuf;
 pub use layers::decided_by;
 pub use model::{
     AgentSettings, ApprovalMode, Approvals, Boxes, Channel, Checkpoint, Engine, EngineKind, Gh,
-    InnerDocker, Integration, Proxy, QuietHours, Relay, Secrets, SecretsBackend, Settings, Stage,
-    Update, WhenNobody,
+    InnerDocker, Integration, Proxy, Queue, QuietHours, Relay, Secrets, SecretsBackend, Settings,
+    Stage, Update, WhenNobody,
 };
 pub use repository::ignored_policy_keys;
 

@@ -40,6 +40,7 @@ pub struct Settings {
     #[serde(deserialize_with = "or_default")]
     pub autopause: Autopause,
     #[serde(deserialize_with = "or_default")]
+    pub queue: Queue,
     pub update: Update,
 }
 
@@ -125,6 +126,24 @@ pub struct Autopause {
 impl Default for Autopause {
     fn default() -> Self {
         Self { enabled: true, max_running_boxes: 5, idle_minutes: 5 }
+    }
+}
+
+/// When a background job may begin.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "keys below it")]
+pub struct Queue {
+    /// While fewer boxes run or are being made.
+    pub max_concurrent: u32,
+    /// While fewer agents work, whatever the number of boxes; 0 is off.
+    pub max_working: u32,
+    /// How long an agent that is done or waits still counts as working.
+    pub idle_grace_seconds: u32,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self { max_concurrent: 5, max_working: 0, idle_grace_seconds: 15 }
     }
 }
 
@@ -415,6 +434,9 @@ impl Settings {
         if self.checkpoint.max_layers == 0 {
             return Err("checkpoint.maxLayers must be at least 1".into());
         }
+        if self.queue.max_concurrent == 0 {
+            return Err("queue.maxConcurrent must be at least 1".into());
+        }
         if self.boxes.cp_max_bytes == 0 {
             return Err("box.cpMaxBytes must be at least 1".into());
         }
@@ -554,6 +576,7 @@ mod tests {
         assert_eq!(s.approvals.when_nobody_watches, WhenNobody::Auto);
         assert_eq!(s.secrets.backend, SecretsBackend::Keychain);
         assert!(!s.gh.checkout);
+        assert_eq!(s.queue, Queue { max_concurrent: 5, max_working: 0, idle_grace_seconds: 15 });
         assert_eq!(s.proxy, Proxy { port: 1355, portless: true });
     }
 
@@ -611,6 +634,7 @@ update: {feed: 'https://example.org/agentbox/latest.json'}",
     fn values_out_of_bounds_are_refused() {
         assert_refused("approvals: {timeoutSeconds: 0}", &["timeoutSeconds"]);
         assert_refused("checkpoint: {maxLayers: 0}", &["maxLayers"]);
+        assert_refused("queue: {maxConcurrent: 0}", &["queue.maxConcurrent"]);
         assert_refused("box: {cpMaxBytes: 0}", &["cpMaxBytes"]);
         assert_refused("box: {cpMaxBytes: -1}", &["cpMaxBytes"]);
         assert_refused("box: {stage: huge}", &["box.stage", "core", "desktop", "full"]);

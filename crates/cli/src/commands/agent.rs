@@ -5,7 +5,7 @@
 //! see `login:` in the settings to keep them back.
 
 use crate::attach;
-use crate::commands::create;
+use crate::commands::{background, create};
 use crate::context::{Context, target};
 use crate::conversations::BeginArgs;
 use crate::error::{CommandError, Exit, Outcome};
@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 pub struct How {
     /// The session's name [default: the agent's]
     #[arg(long, value_name = "NAME")]
-    session_name: Option<String>,
+    pub(super) session_name: Option<String>,
 
     /// Start it and come back; `agentbox attach` shows it
     #[arg(short = 'd', long = "no-attach")]
@@ -34,14 +34,14 @@ pub struct How {
 
     /// Leave the box's settings of the agent as they are
     #[arg(long)]
-    no_sync_config: bool,
+    pub(super) no_sync_config: bool,
 
     #[command(flatten)]
     begin: BeginArgs,
 
     /// Arguments for the agent
     #[arg(last = true, value_name = "ARG")]
-    args: Vec<String>,
+    pub(super) args: Vec<String>,
 }
 
 impl How {
@@ -135,7 +135,8 @@ macro_rules! agent_command {
             after_help = concat!(
                 "Examples:\n  agentbox ", $word, " -n fix-login          a box of that name, with ", $title,
                 " in it\n  agentbox ", $word, " start fix-login       in a box that is there\n  agentbox ",
-                $word, " login fix-login       log it in there"
+                $word, " login fix-login       log it in there\n  agentbox ",
+                $word, " -i 'fix the login'    in the background, when there is room"
             )
         )]
         pub struct $name {
@@ -145,7 +146,10 @@ macro_rules! agent_command {
             #[command(flatten)]
             how: How,
 
-            /// Print the box as JSON; does not attach
+            #[command(flatten)]
+            background: background::Background,
+
+            /// Print the box, or the job, as JSON; does not attach
             #[arg(short, long)]
             json: bool,
 
@@ -157,6 +161,9 @@ macro_rules! agent_command {
             pub fn run(self, ctx: &Context, agent: Agent) -> Outcome {
                 match self.action {
                     Some(action) => act(ctx, agent, action),
+                    None if self.background.is_wanted() => {
+                        background::submit(ctx, agent, self.create, &self.how, self.background, self.json)
+                    }
                     None => in_new_box(ctx, agent, self.create, self.how, self.json),
                 }
             }

@@ -168,23 +168,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
 
 /// Makes a box and shows how it comes along.
 pub fn make(ctx: &Context, options: Options) -> Result<Created, CommandError> {
-    let create = CreateBox {
-        name: options.name.as_deref().map(checked_name).transpose()?,
-        workspace: workspace(options.path.as_deref())?,
-        image: options.image,
-        snapshot: options.snapshot,
-        vnc: options.no_vnc.then_some(false),
-        docker: (options.docker || options.no_docker).then_some(options.docker),
-        from_branch: options.from_branch,
-        use_branch: options.use_branch,
-        with_env: options.with_env.then_some(true),
-        limits: options.limits.limits(),
-        keep_on_failure: options.keep_on_failure,
-        carry: None,
-    };
-    // There is nothing else to ask about yet.
-    let _ = options.yes;
-    let create = CreateBox { carry: options.carry.decide(ctx, &create.workspace)?, ..create };
+    let create = request(ctx, options)?;
     let compose = undecided_compose(ctx, &create);
     let request = Request::CreateBox(create);
     let interrupt = Interrupt::install()?;
@@ -204,6 +188,28 @@ pub fn make(ctx: &Context, options: Options) -> Result<Created, CommandError> {
         ));
     }
     Ok(made)
+}
+
+/// What the host is asked for, checked and agreed to as far as can be done here.
+pub fn request(ctx: &Context, options: Options) -> Result<CreateBox, CommandError> {
+    let create = CreateBox {
+        name: options.name.as_deref().map(checked_name).transpose()?,
+        workspace: workspace(options.path.as_deref())?,
+        image: options.image,
+        snapshot: options.snapshot,
+        vnc: options.no_vnc.then_some(false),
+        docker: (options.docker || options.no_docker).then_some(options.docker),
+        from_branch: options.from_branch,
+        use_branch: options.use_branch,
+        with_env: options.with_env.then_some(true),
+        limits: options.limits.limits(),
+        keep_on_failure: options.keep_on_failure,
+        carry: None,
+    };
+    // There is nothing else to ask about yet.
+    let _ = options.yes;
+    let carry = options.carry.decide(ctx, &create.workspace)?;
+    Ok(CreateBox { carry, ..create })
 }
 
 /// A compose file in the project of somebody who has not said yet whether boxes get an engine.

@@ -10,6 +10,7 @@ use crate::ui::Look;
 use host::client::Client;
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{HostEvent, Request, Target};
+use protocol::queue::JobCounts;
 use protocol::sessions::{AgentState, SessionView, is_shell};
 use protocol::text::visible;
 use serde::Serialize;
@@ -112,8 +113,11 @@ fn ask_all(client: &Client, rows: &mut [Row]) {
 /// Fed by the host's events: nothing is asked again and again.
 fn watch(ctx: &Context, global: bool) -> Outcome {
     let (mut all, mut screen, mut drawn) = (Vec::new(), Screen::default(), None);
-    let cwd = current_dir();
+    let (cwd, mut jobs) = (current_dir(), JobCounts::default());
     follow::events(&ctx.client()?, &Request::FollowBoxes, |event| {
+        if let Some(counts) = jobs_in(&event) {
+            jobs = counts;
+        }
         apply(&mut all, event);
         let shown = if global { all.clone() } else { of_project(all.clone(), cwd.as_deref()) };
         let shown: Vec<Row> = shown.into_iter().map(Row::from).collect();
@@ -121,6 +125,8 @@ fn watch(ctx: &Context, global: bool) -> Outcome {
             [] => "No boxes.\n".to_owned(),
             shown => page(ctx.ui.out, shown, !global, false),
         };
+        let text =
+            text + &jobs.in_words().map(|words| format!("\njobs: {words}\n")).unwrap_or_default();
         if drawn.as_ref() != Some(&text) {
             screen.draw(&ctx.ui, &text)?;
             drawn = Some(text);
@@ -128,6 +134,15 @@ fn watch(ctx: &Context, global: bool) -> Outcome {
         Ok(Then::GoOn)
     })?;
     Ok(Exit::OK)
+}
+
+/// How many jobs wait and are under way, where an event says so.
+fn jobs_in(event: &HostEvent) -> Option<JobCounts> {
+    match event {
+        HostEvent::Snapshot { status, .. } => Some(status.jobs),
+        HostEvent::JobChanged { counts, .. } => Some(*counts),
+        _ => None,
+    }
 }
 
 pub(super) fn apply(all: &mut Vec<BoxView>, event: HostEvent) {

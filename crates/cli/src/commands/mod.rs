@@ -1,10 +1,12 @@
 //! One file per command.
 
 pub mod agent;
+pub mod agent_state;
 pub mod approvals;
 pub mod approve;
 pub mod attach;
 pub mod audit;
+pub mod background;
 pub mod checkpoints;
 pub mod code;
 pub mod complete_boxes;
@@ -33,6 +35,7 @@ pub mod open;
 pub mod pause;
 pub mod prepare;
 pub mod prune;
+pub mod queue;
 pub mod quiet;
 pub mod quit;
 pub mod recover;

@@ -147,6 +147,9 @@ fn render(look: Look, status: &HostStatus, now: Timestamp) -> String {
     );
     row("boxes", &status.boxes.to_string());
     row("questions", &status.questions.to_string());
+    if let Some(jobs) = status.jobs.in_words() {
+        row("jobs", &jobs);
+    }
     if let Some(until) = status.quiet_until {
         row("quiet", &super::quiet::row(until, now));
     }

@@ -313,5 +313,6 @@ pub fn a_status(home: &Path) -> HostStatus {
         boxes: 0,
         questions: 0,
         quiet_until: None,
+        jobs: protocol::queue::JobCounts::default(),
     }
 }

@@ -3,6 +3,9 @@ import type { BoxEvent } from "./BoxEvent";
 import type { BoxId } from "./BoxId";
 import type { BoxView } from "./BoxView";
 import type { HostStatus } from "./HostStatus";
+import type { JobCounts } from "./JobCounts";
+import type { JobId } from "./JobId";
+import type { JobView } from "./JobView";
 import type { Outcome } from "./Outcome";
 import type { Progress } from "./Progress";
 import type { Question } from "./Question";
@@ -12,4 +15,4 @@ import type { Usage } from "./Usage";
 /**
  * What changes while one watches.
  */
-export type HostEvent = { "type": "snapshot", status: HostStatus, boxes: Array<BoxView>, questions: Array<Question>, } | { "type": "boxChanged", view: BoxView, } | { "type": "boxRemoved", id: BoxId, } | { "type": "asked", question: Question, } | { "type": "resolved", id: QuestionId, boxName: string, outcome: Outcome, } | { "type": "status", status: HostStatus, } | { "type": "told", event: BoxEvent, } | { "type": "progress", progress: Progress, } | { "type": "usage", usage: Usage, } | { "type": "showWindow", page: string, };
+export type HostEvent = { "type": "snapshot", status: HostStatus, boxes: Array<BoxView>, questions: Array<Question>, } | { "type": "boxChanged", view: BoxView, } | { "type": "boxRemoved", id: BoxId, } | { "type": "asked", question: Question, } | { "type": "resolved", id: QuestionId, boxName: string, outcome: Outcome, } | { "type": "status", status: HostStatus, } | { "type": "told", event: BoxEvent, } | { "type": "progress", progress: Progress, } | { "type": "usage", usage: Usage, } | { "type": "showWindow", page: string, } | { "type": "jobChanged", job: JobView, counts: JobCounts, } | { "type": "jobsCleared", ids: Array<JobId>, };

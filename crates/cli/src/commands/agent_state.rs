@@ -1,0 +1,157 @@
+//! `agentbox agent`: what agents in a box are doing.
+
+use crate::context::{Context, target};
+use crate::error::{Exit, Outcome};
+use crate::interrupt::Interrupt;
+use crate::json;
+use crate::time::parse_timeout;
+use clap::ValueEnum;
+use protocol::boxes::BoxView;
+use protocol::control::Request;
+use protocol::queue::{Awaited, Until};
+use protocol::sessions::{Agent, AgentState, AgentView};
+
+/// See what agents are doing, or wait for it
+///
+/// It is what the agent in the box says of itself, by its own hooks.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  agentbox agent state fix-login
+  agentbox agent wait-for done fix-login --timeout 30m && agentbox git push fix-login")]
+pub struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    State(StateArgs),
+    WaitFor(WaitForArgs),
+}
+
+/// Show what the agents of a box are doing
+///
+/// One line per agent that runs: its name and ready, working, waiting or done. none when none runs.
+#[derive(Debug, clap::Args)]
+struct StateArgs {
+    /// Number, name, id or unique id prefix [default: the project's only box]
+    #[arg(value_name = "BOX")]
+    which: Option<String>,
+
+    /// Print JSON
+    #[arg(short, long)]
+    json: bool,
+}
+
+/// Wait until an agent of a box is in a state
+///
+/// Ends at once when it is already. Exit code 1 when the time is up.
+#[derive(Debug, clap::Args)]
+struct WaitForArgs {
+    /// The state
+    #[arg(value_name = "STATE")]
+    state: Wanted,
+
+    /// Number, name, id or unique id prefix [default: the project's only box]
+    #[arg(value_name = "BOX")]
+    which: Option<String>,
+
+    /// Only this agent: claude, codex or opencode [default: any]
+    #[arg(long, value_name = "NAME", value_parser = agent)]
+    agent: Option<Agent>,
+
+    /// How long at most: milliseconds, or 10s, 5m
+    #[arg(long, value_name = "TIME", default_value = "300000", value_parser = parse_timeout)]
+    timeout: u64,
+
+    /// Print JSON
+    #[arg(short, long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Wanted {
+    /// Started; it has not said more yet
+    Ready,
+    /// At work
+    Working,
+    /// It waits for an answer or a permission
+    Waiting,
+    /// It has finished what it was told to do
+    Done,
+    /// Ready, waiting or done
+    Idle,
+}
+
+impl Wanted {
+    fn states(self) -> Vec<AgentState> {
+        match self {
+            Wanted::Ready => vec![AgentState::Ready],
+            Wanted::Working => vec![AgentState::Working],
+            Wanted::Waiting => vec![AgentState::Waiting],
+            Wanted::Done => vec![AgentState::Done],
+            Wanted::Idle => vec![AgentState::Ready, AgentState::Waiting, AgentState::Done],
+        }
+    }
+}
+
+fn agent(name: &str) -> Result<Agent, String> {
+    Agent::named(name).ok_or_else(|| "not an agent: claude, codex or opencode".to_owned())
+}
+
+pub fn run(ctx: &Context, args: Args) -> Outcome {
+    match args.action {
+        Action::State(args) => {
+            let request = Request::FindBox { target: target(args.which) };
+            let view: BoxView = ctx.client()?.call(&request)?;
+            tell(ctx, args.json, &view.agents)
+        }
+        Action::WaitFor(args) => wait_for(ctx, args),
+    }
+}
+
+fn wait_for(ctx: &Context, args: WaitForArgs) -> Outcome {
+    let states = args.state.states();
+    let until = Until::Agent { target: target(args.which), agent: args.agent, states };
+    let request = Request::Await { until, timeout_ms: args.timeout };
+    let awaited: Awaited = Interrupt::install()?.call(&ctx.client()?, &request, |_| {})?;
+    if args.json {
+        json::print(&ctx.ui, "awaited", &awaited)?;
+    } else if let Some(view) = awaited.view.as_ref().filter(|_| awaited.met) {
+        tell(ctx, false, &view.agents)?;
+    } else {
+        ctx.ui.say("not in time");
+    }
+    Ok(if awaited.met { Exit::OK } else { Exit::FAILED })
+}
+
+fn tell(ctx: &Context, as_json: bool, agents: &[AgentView]) -> Outcome {
+    if as_json {
+        json::print(&ctx.ui, "agents", &agents)?;
+    } else {
+        ctx.ui.out(&render(agents))?;
+    }
+    Ok(Exit::OK)
+}
+
+fn render(agents: &[AgentView]) -> String {
+    if agents.is_empty() {
+        return "none\n".to_owned();
+    }
+    let line = |a: &AgentView| format!("{} {}\n", a.agent.as_str(), a.state.as_str());
+    agents.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_per_agent() {
+        let view = |agent, state| AgentView { agent, state, since: 0, has_login: false };
+        let agents =
+            [view(Agent::Claude, AgentState::Waiting), view(Agent::Codex, AgentState::Done)];
+        assert_eq!(render(&agents), "claude waiting\ncodex done\n");
+        assert_eq!(render(&[]), "none\n");
+    }
+}
