@@ -555,7 +555,7 @@ fn container_body(
         network_mode: Some(network.to_owned()),
         security_opt: profile.selinux.then(|| vec!["label=disable".to_owned()]),
         userns_mode: is_rootless_podman(profile).then(|| "keep-id:uid=1000,gid=1000".to_owned()),
-        log_config: log_limit(profile),
+        log_config: Some(log_limit(profile)),
         port_bindings: Some(port_bindings),
         ..HostConfig::default()
     };
@@ -631,14 +631,15 @@ fn read_only(host: &Path, inside: &str) -> Result<Mount, Error> {
     })
 }
 
-/// PID 1's output is a file on the host that root in the box can write to; it must not grow.
-fn log_limit(profile: &Profile) -> Option<HostConfigLogConfig> {
-    let limit = [("max-size", "4m"), ("max-file", "2")];
-    let config = limit.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-    (profile.kind != Kind::Podman).then(|| HostConfigLogConfig {
-        typ: Some("json-file".to_owned()),
-        config: Some(config.collect()),
-    })
+/// PID 1's output is a file on the host that root in the box can write to; it must not grow. Podman
+/// begins it anew and knows no second one.
+fn log_limit(profile: &Profile) -> HostConfigLogConfig {
+    let mut limit = vec![("max-size", "4m")];
+    if profile.kind != Kind::Podman {
+        limit.push(("max-file", "2"));
+    }
+    let config = limit.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
+    HostConfigLogConfig { typ: Some("json-file".to_owned()), config: Some(config.collect()) }
 }
 
 fn certificate_archive(folder: &Path, certificates: &[Certificate]) -> std::io::Result<Vec<u8>> {

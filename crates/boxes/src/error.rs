@@ -106,6 +106,16 @@ impl Error {
             Error::NoInnerEngine => "make the box without --docker, or use an engine run by root",
             Error::NoInnerEngineIn(_) => "set box.stage to full, or make the box without --docker",
             Error::NotRunning => "start it: agentbox start",
+            Error::InBox { command, stderr, .. }
+                if command == "go" && stderr.contains("No space left on device") =>
+            {
+                "something in the box has filled its folder in memory: agentbox stop empties it, \
+                 agentbox start brings the box back"
+            }
+            Error::Engine { why, .. } if no_more_processes(why) => {
+                "the box has used up its processes: agentbox stop ends them all, agentbox status \
+                 shows them; --pids-limit of a new box allows more"
+            }
             Error::NoGit(_) => "install git",
             Error::NoFreeBranch(_) => "delete old agentbox/ branches, or choose another name",
             Error::BranchInTheWay => "rename it: git branch -m agentbox something-else",
@@ -168,6 +178,11 @@ impl Error {
     pub(crate) fn io(what: &'static str, path: &std::path::Path, source: std::io::Error) -> Self {
         Error::Io { what, path: path.to_owned(), source }
     }
+}
+
+/// What the kernel says when a limit of processes is reached, as engines pass it on.
+fn no_more_processes(why: &str) -> bool {
+    why.contains("esource temporarily unavailable")
 }
 
 /// The HTTP client's own text says only “client error”; the cause is at the bottom of the chain.

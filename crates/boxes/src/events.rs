@@ -33,6 +33,8 @@ pub enum Change {
     Paused,
     Unpaused,
     Destroyed,
+    /// It had used up its memory, and something in it was ended for that.
+    OutOfMemory,
 }
 
 impl Boxes {
@@ -72,7 +74,7 @@ impl Boxes {
     /// Passes events on until the connection ends; answers why it did.
     async fn listen(&self, sender: &mpsc::Sender<EngineEvent>) -> String {
         let mut filters = self.ours();
-        let words = ["start", "die", "pause", "unpause", "destroy"].map(str::to_owned);
+        let words = ["start", "die", "pause", "unpause", "destroy", "oom"].map(str::to_owned);
         filters.insert("type".to_owned(), vec!["container".to_owned()]);
         filters.insert("event".to_owned(), words.to_vec());
         let since = SystemTime::now().checked_sub(OVERLAP).unwrap_or(SystemTime::UNIX_EPOCH);
@@ -108,6 +110,7 @@ fn translate(message: EventMessage) -> Option<EngineEvent> {
         "pause" => Change::Paused,
         "unpause" => Change::Unpaused,
         "destroy" => Change::Destroyed,
+        "oom" => Change::OutOfMemory,
         _ => return None,
     };
     let id = message.actor?.attributes?.remove(labels::BOX)?;

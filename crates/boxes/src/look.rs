@@ -3,10 +3,10 @@
 //! The box has a hand in some of it (names of processes, its log), so all of that is bounded, and
 //! shown only after it was made harmless by whoever shows it.
 
-use crate::engine::{QUICK, SLOW};
+use crate::engine::{Kind, QUICK, SLOW};
 use crate::exec::Chunk;
 use crate::lifecycle::gone;
-use crate::{Boxes, Error, Record, labels};
+use crate::{Boxes, Engine, Error, Record, labels};
 use bollard::container::LogOutput;
 use bollard::models::{ContainerCpuStats, ContainerMemoryStats, ContainerStatsResponse};
 use bollard::query_parameters::{
@@ -22,6 +22,11 @@ use std::time::Duration;
 const MAX_PROCESSES: usize = 500;
 /// How much of a process's command line is kept.
 const MAX_COMMAND: usize = 300;
+/// Asks for lines that are little longer: a process may have megabytes of arguments, and the engine
+/// keeps all it is told in memory.
+const PS: &str = "--cols 400 -eo user:16,pid,time,args";
+/// Podman looks for itself when it is asked in this way; any other, and it has the box's own `ps` tell.
+const PODMAN_PS: &str = "user,pid,time,comm";
 /// Adding up the files of large boxes takes its time.
 const ADD_UP: Duration = Duration::from_secs(60);
 
@@ -58,6 +63,7 @@ pub struct Sample {
     pub memory: Option<u64>,
     pub memory_limit: Option<u64>,
     pub pids: Option<u64>,
+    pub pids_limit: Option<u64>,
     pub received: Option<u64>,
     pub sent: Option<u64>,
 }
@@ -103,7 +109,9 @@ impl Boxes {
 
     /// The processes of a box that runs or is paused.
     pub async fn processes(&self, record: &Record) -> Result<Vec<Process>, Error> {
-        let options = TopOptionsBuilder::default().ps_args("-eo user,pid,time,args").build();
+        let podman = self.engine.profile().kind == Kind::Podman;
+        let options = TopOptionsBuilder::default().ps_args(if podman { PODMAN_PS } else { PS });
+        let options = options.build();
         let request = self.engine.docker().top_processes(&record.container, Some(options));
         let listed = self.engine.ask("list the box's processes", QUICK, request).await;
         let listed = listed.map_err(|error| match error.status() {
@@ -125,6 +133,19 @@ impl Boxes {
             Ok(seen) => Ok(sample(&seen)),
             Err(error) => Err(gone(Error::engine("measure the box", error))),
         }))
+    }
+
+    /// What a running box uses right now, processors left aside.
+    pub async fn glance(&self, record: &Record) -> Result<Sample, Error> {
+        let options = StatsOptionsBuilder::default().stream(false).one_shot(true).build();
+        let mut stats = self.engine.docker().stats(&record.container, Some(options));
+        let what = "measure the box";
+        let seen = crate::engine::limited(what, QUICK, stats.next()).await?;
+        match seen {
+            Some(Ok(seen)) => Ok(sample(&seen)),
+            Some(Err(error)) => Err(gone(Error::engine(what, error))),
+            None => Err(Error::NotRunning),
+        }
     }
 
     /// What the box's first process said, the last `tail` lines and, when wanted, what it says from
@@ -172,11 +193,14 @@ impl Boxes {
         let request = docker.list_images(Some(options));
         let images = self.engine.ask("list the images", SLOW, request).await?;
         let images = images.iter().map(|image| u64::try_from(image.size).unwrap_or(0)).sum();
-        Ok(Disk { boxes, images, free: self.free() })
+        Ok(Disk { boxes, images, free: self.engine.free_bytes() })
     }
+}
 
-    fn free(&self) -> Option<u64> {
-        let profile = self.engine.profile();
+impl Engine {
+    /// Left where it keeps its data, when that is on this computer.
+    pub fn free_bytes(&self) -> Option<u64> {
+        let profile = self.profile();
         let root = Some(profile.data_root.as_str()).filter(|r| profile.own_kernel && !r.is_empty());
         let seen = nix::sys::statvfs::statvfs(root?).ok()?;
         Some(seen.blocks_available() * seen.fragment_size())
@@ -201,6 +225,7 @@ fn sample(seen: &ContainerStatsResponse) -> Sample {
         memory: memory.and_then(used),
         memory_limit: memory.and_then(|m| m.limit),
         pids: seen.pids_stats.as_ref().and_then(|p| p.current),
+        pids_limit: seen.pids_stats.as_ref().and_then(|p| p.limit).filter(|n| *n > 0),
         received: all(|n| n.rx_bytes),
         sent: all(|n| n.tx_bytes),
     }
@@ -247,13 +272,14 @@ mod tests {
                 "stats": { "total_inactive_file": 100, "inactive_file": 7 }
             },
             "networks": { "eth0": { "rx_bytes": 1, "tx_bytes": 2 }, "eth1": { "rx_bytes": 3 } },
-            "pids_stats": { "current": 5 }
+            "pids_stats": { "current": 5, "limit": 60 }
         }));
         let wanted = Sample {
             cpu_percent: Some(100.0),
             memory: Some(400),
             memory_limit: Some(900),
             pids: Some(5),
+            pids_limit: Some(60),
             received: Some(4),
             sent: Some(2),
         };

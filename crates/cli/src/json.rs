@@ -2,6 +2,7 @@
 
 use crate::error::CommandError;
 use crate::ui::Ui;
+use protocol::text::visible_json;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -13,9 +14,15 @@ pub fn envelope(key: &str, value: &impl Serialize) -> serde_json::Result<String>
     let mut object = Map::new();
     object.insert("schema".into(), SCHEMA.into());
     object.insert(key.into(), serde_json::to_value(value)?);
-    let mut text = serde_json::to_string_pretty(&Value::Object(object))?;
+    let mut text = visible_json(&serde_json::to_string_pretty(&Value::Object(object))?);
     text.push('\n');
     Ok(text)
+}
+
+/// One value on one line, for streams.
+pub fn line(value: &impl Serialize) -> Result<String, CommandError> {
+    let text = serde_json::to_string(value).map_err(|e| CommandError::failed(e.to_string()))?;
+    Ok(visible_json(&text) + "\n")
 }
 
 pub fn print(ui: &Ui, key: &str, value: &impl Serialize) -> Result<(), CommandError> {

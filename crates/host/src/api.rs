@@ -435,6 +435,11 @@ pub struct HangUp {
 }
 
 impl HangUp {
+    /// Why a command could not be started, when the box has no room for it.
+    pub(crate) async fn why_not_started(&self) -> Option<ControlError> {
+        crate::strain::why_not_started(&self.boxes, &self.record).await
+    }
+
     /// In the background. A process that changed its environment has left on purpose.
     pub fn end(self) {
         let script = "for p in /proc/[0-9]*; do tr '\\0' '\\n' < $p/environ 2>/dev/null | \

@@ -3,7 +3,7 @@
 //! The socket is 0600 in a 0700 folder, and the peer's uid is asked for on top. One request per
 //! connection; a client that leaves cancels what it asked for.
 
-use crate::api::Api;
+use crate::api::{Api, HangUp};
 use crate::oplog::OpLog;
 use boxes::{Chunk, Exec, Size, Watch};
 use protocol::boxes::Progress;
@@ -74,6 +74,9 @@ fn may_control(peer: u32, own: u32) -> bool {
     peer == own || peer == 0
 }
 
+/// How a command ends that the engine could not start.
+const NOT_STARTED: i64 = 126;
+
 async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
     let (mut from, to) = stream.into_split();
     let mut to = Frames(to);
@@ -95,12 +98,12 @@ async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
             let size = exec.tty.then_some(Size { cols: exec.cols, rows: exec.rows });
             match api.exec(exec.target, exec.argv, size).await {
                 Ok((running, hang_up)) => {
-                    if pump(running, from, to).await?.is_break() {
+                    if pump(running, &hang_up, from, to).await?.is_break() {
                         hang_up.end();
                     }
                     Ok(())
                 }
-                Err(e) => to.send(Kind::Error, &e).await,
+                Err(e) => to.finish(Err(e)).await,
             }
         }
         Request::CreateBox(create) => {
@@ -467,7 +470,12 @@ async fn with_progress<T: Serialize>(
 
 /// Moves bytes between a client and a command until the command ends, or breaks off when the client
 /// does.
-async fn pump(exec: Exec, from: OwnedReadHalf, mut to: Frames) -> io::Result<ControlFlow<(), ()>> {
+async fn pump(
+    exec: Exec,
+    of: &HangUp,
+    from: OwnedReadHalf,
+    mut to: Frames,
+) -> io::Result<ControlFlow<(), ()>> {
     let Exec { mut input, mut output, control } = exec;
     let resizer = control.clone();
     let feed = async move {
@@ -511,6 +519,11 @@ async fn pump(exec: Exec, from: OwnedReadHalf, mut to: Frames) -> io::Result<Con
     let reply = match failed {
         Some(e) => Err(crate::engine::control_error(e)),
         None => control.exit_code().await.map_err(crate::engine::control_error),
+    };
+    // The engine has said in its own words that it could not start the command.
+    let reply = match reply {
+        Ok(NOT_STARTED) => of.why_not_started().await.map_or(Ok(NOT_STARTED), Err),
+        reply => reply,
     };
     let exited = |code: i64| Exited { exit_code: i32::try_from(code).unwrap_or(1) };
     to.finish(reply.and_then(|code| value(&exited(code)))).await?;
@@ -575,7 +588,7 @@ impl Frames {
                 }
                 sent => sent,
             },
-            Err(error) => self.send(Kind::Error, &error).await,
+            Err(error) => self.send(Kind::Error, &crate::strain::room_hint(error)).await,
         }
     }
 }

@@ -14,7 +14,7 @@ use protocol::control::{ControlError, EngineStatus, ErrorCode, HostEvent, HostSt
 use protocol::links::LinkTo;
 use protocol::sessions::{Agent, AgentState, AgentView};
 use protocol::{BoxId, BoxName, Millis};
-use relay::{Bucket, Relay, Token};
+use relay::{Bucket, Entry, Relay, Token};
 use secrets::Vault;
 use settings::Settings;
 use std::collections::{BTreeMap, HashMap};
@@ -109,6 +109,8 @@ pub struct Known {
     pub endpoints: Endpoints,
     /// Of its screen. Nowhere but here.
     pub vnc_password: Option<String>,
+    /// Something in it was ended because it had used up its memory.
+    pub starved: bool,
     /// What it is held still for.
     pub busy: Option<&'static str>,
     /// What its agents said last, and when.
@@ -134,6 +136,7 @@ impl Known {
             muted_until: None,
             endpoints: Endpoints::default(),
             vnc_password: None,
+            starved: false,
             busy: None,
             agents: BTreeMap::new(),
             was_down: false,
@@ -363,15 +366,16 @@ impl Core {
         self.send(HostEvent::Status { status: self.status() });
     }
 
-    /// Puts a box on disk and in memory.
+    /// Puts a new box on disk and in memory.
     pub async fn keep(
         &self,
         record: Record,
         token: &Token,
         state: BoxState,
+        made: Entry,
     ) -> Result<(), StoreError> {
         let token_hash = *token.hash().as_bytes();
-        self.store.put_box(StoredBox { record: record.clone(), token_hash }).await?;
+        self.store.put_new_box(StoredBox { record: record.clone(), token_hash }, made).await?;
         let known = Known { released: true, ready: true, ..Known::new(record, state) };
         self.state().boxes.insert(known.record.id.clone(), known);
         self.nudge.notify_one();

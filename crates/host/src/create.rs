@@ -78,7 +78,7 @@ impl Core {
         let mut folders = match Folders::make(self, &id) {
             Ok(folders) => folders,
             Err(e) => {
-                self.store.taken_back(&id).await?;
+                self.note_taken_back(&id).await;
                 return Err(e);
             }
         };
@@ -86,7 +86,7 @@ impl Core {
         let daemons = match self.daemons(&id, wanted) {
             Ok(daemons) => daemons,
             Err(e) => {
-                self.store.taken_back(&id).await?;
+                self.note_taken_back(&id).await;
                 return Err(e);
             }
         };
@@ -123,7 +123,7 @@ impl Core {
                     .hint("what was made so far is removed as soon as the engine answers again."));
             }
             Err(e) => {
-                self.store.taken_back(&id).await?;
+                self.note_taken_back(&id).await;
                 return Err(control_error(e));
             }
         };
@@ -154,22 +154,29 @@ impl Core {
         let mut made =
             Made { core: self.clone(), boxes: boxes.clone(), record: Some(record.clone()) };
         self.register(record, token)?;
-        self.keep(record.clone(), token, BoxState::Running).await?;
-        self.went(boxes, record, daemons).await;
-        self.keep_bridge(&record.id);
-        made.record = None;
-        folders.kept = true;
         let entry = Entry {
             box_id: Some(record.id.clone()),
             kind: "box-created",
             summary: format!("Box {} made from {}", record.name, record.workspace.display()),
             data: serde_json::json!({ "name": record.name, "image": record.image, "branch": record.branch }),
         };
-        self.store.record(entry).await?;
+        self.keep(record.clone(), token, BoxState::Running, entry).await?;
         self.note_carried(record).await?;
+        self.went(boxes, record, daemons).await;
+        self.keep_bridge(&record.id);
+        made.record = None;
+        folders.kept = true;
         self.send_view(&record.id);
         self.send_status();
         Ok(())
+    }
+
+    /// Nothing is left of a box that was begun. Where that cannot be written down, the next look at the
+    /// engine finds nothing, too.
+    async fn note_taken_back(&self, id: &BoxId) {
+        if let Err(e) = self.store.taken_back(id).await {
+            tracing::warn!("box {id} is gone, and that is not written down yet: {e}");
+        }
     }
 
     /// Keeps what there is of a box, so that somebody can look at it and destroy it by its name.
@@ -475,11 +482,14 @@ impl Drop for Made {
     fn drop(&mut self) {
         let Some(record) = self.record.take() else { return };
         self.core.relay.close(&record.id);
-        let boxes = self.boxes.clone();
+        let (core, boxes) = (self.core.clone(), self.boxes.clone());
         self.core.tasks.spawn_on(
             async move {
-                if let Err(e) = boxes.destroy(&record).await {
-                    tracing::warn!("box {} could not be removed: {e}", record.name);
+                let removed = boxes.destroy(&record).await;
+                let unpinned = boxes::unpin_all(&record.workspace, &record.id).await;
+                match removed.and(unpinned) {
+                    Ok(()) => core.note_taken_back(&record.id).await,
+                    Err(e) => tracing::warn!("box {} could not be removed: {e}", record.name),
                 }
             },
             &self.core.runtime,

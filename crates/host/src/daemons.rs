@@ -80,6 +80,7 @@ impl Known {
         if matches!(state, BoxState::Stopped | BoxState::Missing) {
             self.endpoints = Endpoints::default();
             self.vnc_password = None;
+            self.starved = false;
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::core::Core;
 use crate::engine::control_error;
 use crate::home;
 use crate::policies::policy_of;
+use crate::strain;
 use boxes::{Engine, ImageSpec};
 use connectors::connector::Connector;
 use connectors::registry;
@@ -21,6 +22,7 @@ pub async fn online(core: &Core) -> Vec<Check> {
     let running = format!("{} {}, pid {}", status.kind, status.version, status.pid);
     checks.push(ok("host", "host", running));
     checks.extend(engine(&core.settings).await);
+    checks.extend(core.strained().await);
     for notice in status.notices {
         checks.push(Check {
             group: "desktop".into(),
@@ -155,7 +157,10 @@ fn untried(connector: &Connector, settings: &Settings) -> Check {
 }
 
 fn common(home: &Path) -> Vec<Check> {
-    vec![home_folder(home), git(), ctl()]
+    let mut checks = vec![home_folder(home)];
+    checks.extend(strain::disk("system", home));
+    checks.extend([git(), ctl()]);
+    checks
 }
 
 fn home_folder(home: &Path) -> Check {
@@ -220,7 +225,12 @@ async fn engine(settings: &Settings) -> Vec<Check> {
         }
     };
     let profile = engine.profile().to_string();
-    vec![ok("engine", "engine", profile), image(engine, settings).await]
+    let free = engine.free_bytes();
+    let at = engine.profile().data_root.clone();
+    let mut checks = vec![ok("engine", "engine", profile)];
+    checks.extend(free.map(|free| strain::disk_row("engine", &at, free)));
+    checks.push(image(engine, settings).await);
+    checks
 }
 
 async fn image(engine: Engine, settings: &Settings) -> Check {
@@ -265,11 +275,17 @@ async fn keychain(settings: &Settings) -> Check {
     }
 }
 
-fn ok(group: &str, label: &str, detail: String) -> Check {
+pub(crate) fn ok(group: &str, label: &str, detail: String) -> Check {
     check(group, label, Level::Ok, &detail, None)
 }
 
-fn check(group: &str, label: &str, level: Level, detail: &str, hint: Option<&str>) -> Check {
+pub(crate) fn check(
+    group: &str,
+    label: &str,
+    level: Level,
+    detail: &str,
+    hint: Option<&str>,
+) -> Check {
     Check {
         group: group.into(),
         label: label.into(),

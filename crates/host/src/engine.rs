@@ -186,6 +186,10 @@ impl Core {
     }
 
     fn changed(self: &Arc<Self>, id: &BoxId, change: Change) {
+        if change == Change::OutOfMemory {
+            self.out_of_memory(id);
+            return;
+        }
         let before = {
             let state = self.state();
             let Some(known) = state.boxes.get(id) else { return };
@@ -199,6 +203,7 @@ impl Core {
             Change::Died => BoxState::Stopped,
             Change::Paused => BoxState::Paused,
             Change::Destroyed => BoxState::Missing,
+            Change::OutOfMemory => return,
         };
         if now == BoxState::Stopped {
             self.state().set_released(id, false);

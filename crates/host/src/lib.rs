@@ -57,6 +57,7 @@ mod start;
 mod store;
 mod units;
 pub mod updates;
+mod strain;
 mod urls;
 mod ways;
 

@@ -8,6 +8,7 @@ use futures_util::StreamExt;
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{ControlError, Target};
 use protocol::looking::{BoxDetails, BoxLimits, BoxMount, BoxProcess, BoxUsage, DiskUsage, Usage};
+use protocol::text::visible;
 use protocol::{BoxId, Millis};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,6 +42,7 @@ impl Api {
             BoxState::Running => self.sessions(Target::id(&id)).await.ok(),
             _ => None,
         };
+        let starved = self.core.with_known(&id, |known| known.starved) == Some(true);
         let (usage, processes) = if up {
             let (sample, processes) =
                 tokio::join!(first_sample(&boxes, &record), boxes.processes(&record));
@@ -59,7 +61,7 @@ impl Api {
             started_at: seen.started_at.as_deref().and_then(millis),
             ended_at: seen.finished_at.as_deref().and_then(millis).filter(|_| !up),
             exit_code: seen.exit_code.filter(|_| !up),
-            out_of_memory: seen.out_of_memory,
+            out_of_memory: seen.out_of_memory || starved,
             limits: BoxLimits { memory_bytes: seen.memory, cpus: seen.cpus, pids: seen.pids },
             usage,
             processes,
@@ -263,6 +265,8 @@ fn box_usage(view: &BoxView, sample: Option<Sample>, disk: Option<&Disk>) -> Box
         memory_bytes: sample.memory,
         memory_limit: sample.memory_limit,
         pids: sample.pids,
+        pids_limit: sample.pids_limit,
+        at_limit: crate::strain::at_limit(&sample),
         disk_bytes: disk.and_then(|d| d.boxes.get(&view.id)).copied(),
         received_bytes: sample.received,
         sent_bytes: sample.sent,
@@ -270,7 +274,9 @@ fn box_usage(view: &BoxView, sample: Option<Sample>, disk: Option<&Disk>) -> Box
 }
 
 fn process(seen: boxes::Process) -> BoxProcess {
-    BoxProcess { pid: seen.pid, user: seen.user, time: seen.time, command: seen.command }
+    let boxes::Process { pid, user, time, command } = seen;
+    let [pid, user, time, command] = [pid, user, time, command].map(|text| visible(&text));
+    BoxProcess { pid, user, time, command }
 }
 
 fn millis(text: &str) -> Option<Millis> {

@@ -180,7 +180,10 @@ impl Api {
                     if rests { Ok(RecoverOutcome::Left) } else { core.recover_box(&id).await };
                 let (outcome, detail) = match done {
                     Ok(outcome) => (outcome, None),
-                    Err(error) => (RecoverOutcome::Failed, Some(error.message)),
+                    Err(error) => {
+                        let why = std::iter::once(error.message).chain(error.hints);
+                        (RecoverOutcome::Failed, Some(why.collect::<Vec<_>>().join("; ")))
+                    }
                 };
                 Some(Recovered { view: core.view(&id)?, outcome, detail })
             }

@@ -24,7 +24,7 @@ pub use credentials::Credential;
 use protocol::Millis;
 use relay::Entry;
 use rusqlite::{Connection, OptionalExtension as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -38,6 +38,8 @@ pub enum StoreError {
     Json(#[from] serde_json::Error),
     #[error("the database was made by a newer AgentBox (schema {0}); update AgentBox")]
     TooNew(u32),
+    #[error("the disk of {} is full; nothing can be written down there", .0.display())]
+    Full(PathBuf),
     #[error("{0}")]
     Unwritten(String),
     #[error("the database thread has ended")]
@@ -45,6 +47,25 @@ pub enum StoreError {
 }
 
 type Result<T> = std::result::Result<T, StoreError>;
+
+impl StoreError {
+    /// Says that the disk is full where that is why.
+    fn named(self, at: &Path) -> Self {
+        let StoreError::Sqlite(rusqlite::Error::SqliteFailure(error, _)) = &self else {
+            return self;
+        };
+        let full = match error.code {
+            rusqlite::ErrorCode::DiskFull => true,
+            // What shares the database between programs cannot grow either, and says only that.
+            rusqlite::ErrorCode::SystemIoFailure | rusqlite::ErrorCode::CannotOpen => {
+                nix::sys::statvfs::statvfs(at).is_ok_and(|disk| disk.blocks_available() < 16)
+            }
+            _ => false,
+        };
+        if full { StoreError::Full(at.to_owned()) } else { self }
+    }
+}
+
 /// What the thread is asked to do.
 enum Job {
     Work(Box<dyn FnOnce(&mut Connection) + Send>),
@@ -72,6 +93,8 @@ pub struct Store {
     jobs: mpsc::Sender<Job>,
     /// A [`Job::Sync`] is due.
     sync_due: Arc<AtomicBool>,
+    /// The folder of the database.
+    home: Arc<Path>,
 }
 
 /// Forward only; the number of applied steps is SQLite's `user_version`.
@@ -121,13 +144,10 @@ const MIGRATIONS: &[&str] = &["
 impl Store {
     /// Opens or makes the database and starts its thread, which ends with the last handle.
     pub fn open(path: &Path) -> Result<Self> {
-        let mut conn = Connection::open(path)?;
-        conn.busy_timeout(Duration::from_secs(5))?;
-        conn.pragma_update(None, "journal_mode", "WAL")?;
-        conn.pragma_update(None, "synchronous", "FULL")?;
-        conn.pragma_update(None, "foreign_keys", true)?;
-        migrate(&mut conn)?;
+        let home: Arc<Path> = path.parent().unwrap_or(path).into();
+        let mut conn = connect(path).map_err(|e| e.named(&home))?;
         let (jobs, mut inbox) = mpsc::channel::<Job>(256);
+        let at = home.clone();
         std::thread::Builder::new()
             .name("store".into())
             .spawn(move || {
@@ -136,14 +156,14 @@ impl Store {
                     match job {
                         Job::Work(work) => work(&mut conn),
                         Job::Record(record) => {
-                            next = record_together(&mut conn, record, &mut inbox);
+                            next = record_together(&mut conn, record, &mut inbox, &at);
                         }
                         Job::Sync => sync(&conn),
                     }
                 }
             })
             .map_err(|_| StoreError::Gone)?;
-        Ok(Self { jobs, sync_due: Arc::default() })
+        Ok(Self { jobs, sync_due: Arc::default(), home })
     }
 
     async fn run<T: Send + 'static>(
@@ -155,7 +175,7 @@ impl Store {
             let _ = tx.send(work(conn));
         });
         self.jobs.send(Job::Work(job)).await.map_err(|_| StoreError::Gone)?;
-        rx.await.map_err(|_| StoreError::Gone)?
+        rx.await.map_err(|_| StoreError::Gone)?.map_err(|e: StoreError| e.named(&self.home))
     }
 
     /// This installation's id, made at the first start. It labels everything on the engine.
@@ -180,11 +200,22 @@ impl Store {
     }
 }
 
+fn connect(path: &Path) -> Result<Connection> {
+    let mut conn = Connection::open(path)?;
+    conn.busy_timeout(Duration::from_secs(5))?;
+    conn.pragma_update(None, "journal_mode", "WAL")?;
+    conn.pragma_update(None, "synchronous", "FULL")?;
+    conn.pragma_update(None, "foreign_keys", true)?;
+    migrate(&mut conn)?;
+    Ok(conn)
+}
+
 /// Writes a record and those that wait behind it; the first job that is something else.
 fn record_together(
     conn: &mut Connection,
     first: Record,
     inbox: &mut mpsc::Receiver<Job>,
+    home: &Path,
 ) -> Option<Job> {
     let mut waiting = vec![first];
     let mut other = None;
@@ -195,7 +226,7 @@ fn record_together(
             Err(_) => break,
         }
     }
-    let failed = append_all(conn, &waiting).err().map(|e| e.to_string());
+    let failed = append_all(conn, &waiting).err().map(|e| e.named(home).to_string());
     for record in waiting {
         let written = failed.clone().map_or(Ok(()), |why| Err(StoreError::Unwritten(why)));
         let _ = record.done.send(written);

@@ -27,7 +27,7 @@ pub struct BoxDetails {
     /// How it ended last, when it does not run.
     #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
     pub exit_code: Option<i64>,
-    /// It ended because it had used up its memory.
+    /// It had used up its memory, and something in it was ended for that.
     pub out_of_memory: bool,
     pub limits: BoxLimits,
     /// None when it does not run.
@@ -101,6 +101,12 @@ pub struct BoxUsage {
     pub memory_limit: Option<u64>,
     #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
     pub pids: Option<u64>,
+    #[serde(default)]
+    #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
+    pub pids_limit: Option<u64>,
+    /// What it has used up, or nearly so.
+    #[serde(default)]
+    pub at_limit: Vec<AtLimit>,
     /// Its own files, without its image.
     #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
     pub disk_bytes: Option<u64>,
@@ -108,6 +114,24 @@ pub struct BoxUsage {
     pub received_bytes: Option<u64>,
     #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
     pub sent_bytes: Option<u64>,
+}
+
+/// Something of which a box has no more than it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub enum AtLimit {
+    Memory,
+    Processes,
+}
+
+impl AtLimit {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AtLimit::Memory => "memory",
+            AtLimit::Processes => "processes",
+        }
+    }
 }
 
 /// What all boxes use, at one moment.

@@ -29,6 +29,23 @@ pub fn visible(text: &str) -> String {
     out
 }
 
+/// JSON in which no character can hide, move a cursor or reorder a line: such characters are escaped, so
+/// that whoever parses it gets the very same values.
+pub fn visible_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        // Below that, JSON itself has escaped what stands in a string.
+        if (c as u32) >= 0x7f && (c.is_control() || is_invisible(c)) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 /// At most `most` characters, made visible; what is left out is counted, never silently gone.
 pub fn shortened(text: &str, most: usize) -> String {
     let Some((at, _)) = text.char_indices().nth(most) else { return visible(text) };
@@ -134,6 +151,14 @@ mod tests {
             assert!(!hidden || !shown.contains(c), "U+{:04X}", c as u32);
             assert!(!shown.is_empty(), "U+{:04X}", c as u32);
         }
+    }
+
+    #[test]
+    fn json_hides_nothing_and_means_the_same() {
+        let text = "a\u{9b}2J\u{202e}\u{7f}\u{e0041}\u{1b}é\n";
+        let shown = visible_json(&serde_json::to_string(text).unwrap());
+        assert_eq!(shown, r#""a\u009b2J\u202e\u007f\udb40\udc41\u001bé\n""#);
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub struct Settings {
     pub autopause: Autopause,
     #[serde(deserialize_with = "or_default")]
     pub queue: Queue,
+    #[serde(deserialize_with = "or_default")]
     pub update: Update,
 }
 

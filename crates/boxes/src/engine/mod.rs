@@ -7,6 +7,7 @@ mod address;
 mod context;
 mod discover;
 mod hijack;
+mod podman;
 
 pub use address::Address;
 pub use context::context_name;
@@ -184,7 +185,9 @@ async fn profile(docker: &Docker, address: &Address) -> Result<Profile, Error> {
     } else {
         Kind::Docker
     };
-    let rootless = has("name=rootless") || has("rootless");
+    let rootless = has("name=rootless")
+        || has("rootless")
+        || (kind == Kind::Podman && podman::is_rootless(address).await.unwrap_or(false));
     Ok(Profile {
         kind,
         version: version.version.unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! `agentbox audit`: what happened, and the proof that nothing was changed since.
 
 use crate::context::{Context, target};
-use crate::error::{CommandError, Exit, Outcome};
+use crate::error::{Exit, Outcome};
 use crate::json;
 use crate::time;
 use crate::ui::Look;
@@ -127,9 +127,7 @@ fn export(ctx: &Context, client: &host::client::Client, after: u64) -> Outcome {
         let Some(last) = records.last() else { return Ok(Exit::OK) };
         after = last.seq;
         for record in &records {
-            let line =
-                serde_json::to_string(record).map_err(|e| CommandError::failed(e.to_string()))?;
-            ctx.ui.out(&format!("{line}\n"))?;
+            ctx.ui.out(&json::line(record)?)?;
         }
     }
 }

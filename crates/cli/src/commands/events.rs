@@ -78,9 +78,7 @@ fn follow(
     let print = |event: &BoxEvent| {
         if as_json {
             let told = serde_json::json!({ "schema": json::SCHEMA, "event": event });
-            let line =
-                serde_json::to_string(&told).map_err(|e| CommandError::failed(e.to_string()))?;
-            ctx.ui.out(&format!("{line}\n"))
+            ctx.ui.out(&json::line(&told)?)
         } else {
             ctx.ui.out(&line(event, boxes))
         }

@@ -92,6 +92,9 @@ fn explain(error: &StartError) -> CommandError {
         StartError::AlreadyRunning { .. } => {
             failed.hint("`agentbox status` shows it; other commands already use it")
         }
+        StartError::Store(e) if e.to_string().contains("is full") => {
+            failed.hint("make room on that disk and start it again; boxes go on meanwhile")
+        }
         _ => failed,
     }
 }

@@ -13,6 +13,7 @@ use protocol::boxes::BoxView;
 use protocol::control::{HostEvent, Request};
 use protocol::looking::{BoxUsage, DiskUsage, Usage};
 use protocol::text::visible;
+use std::fmt::Write;
 
 /// Show what boxes use
 ///
@@ -69,9 +70,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
             (true, true) => json::print(&ctx.ui, "usage", &usage)?,
             (true, false) => {
                 let line = serde_json::json!({ "schema": json::SCHEMA, "usage": usage });
-                let line = serde_json::to_string(&line);
-                let line = line.map_err(|e| CommandError::failed(e.to_string()))?;
-                ctx.ui.out(&format!("{line}\n"))?;
+                ctx.ui.out(&json::line(&line)?)?;
             }
             (false, true) => ctx.ui.out(&render(ctx.ui.out, &usage))?,
             (false, false) => screen.draw(&ctx.ui, &render(ctx.ui.out, &usage))?,
@@ -98,6 +97,11 @@ fn render(look: Look, usage: &Usage) -> String {
     let rows: Vec<_> = usage.boxes.iter().map(row).collect();
     let mut text = table::render(look, &HEADER, &rows);
     text.push_str(&format!("\n{}\n", footer(&usage.disk)));
+    for of in usage.boxes.iter().filter(|of| !of.at_limit.is_empty()) {
+        let limits = of.at_limit.iter().map(|limit| limit.as_str()).collect::<Vec<_>>().join(", ");
+        let _ =
+            writeln!(text, "{} {} is at its limit: {limits}", look.warn("⚠"), visible(&of.name));
+    }
     text
 }
 
@@ -144,6 +148,7 @@ fn footer(disk: &DiskUsage) -> String {
 mod tests {
     use super::*;
     use crate::samples;
+    use protocol::looking::AtLimit;
 
     #[test]
     fn the_table_fits_and_says_what_is_not_known() {
@@ -159,6 +164,8 @@ mod tests {
                 memory_bytes: None,
                 memory_limit: None,
                 pids: None,
+                pids_limit: None,
+                at_limit: Vec::new(),
                 disk_bytes: None,
                 received_bytes: None,
                 sent_bytes: None,
@@ -169,6 +176,7 @@ mod tests {
             memory_bytes: Some(512_000_000),
             memory_limit: Some(2_048_000_000),
             pids: Some(41),
+            at_limit: vec![AtLimit::Memory, AtLimit::Processes],
             disk_bytes: Some(1_200_000),
             received_bytes: Some(3_000),
             sent_bytes: Some(0),

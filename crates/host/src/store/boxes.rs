@@ -3,6 +3,7 @@
 use super::{Result, Store, signed};
 use protocol::BoxId;
 use rusqlite::OptionalExtension;
+use relay::Entry;
 use rusqlite::params;
 use std::path::{Path, PathBuf};
 
@@ -87,8 +88,17 @@ impl Store {
         .await
     }
 
-    /// Keeps a box, new or known.
+    /// Keeps a box that is known.
     pub async fn put_box(&self, stored: StoredBox) -> Result<()> {
+        self.put(stored, None).await
+    }
+
+    /// Keeps a new box, and the record that it was made: both or neither.
+    pub async fn put_new_box(&self, stored: StoredBox, made: Entry) -> Result<()> {
+        self.put(stored, Some(made)).await
+    }
+
+    async fn put(&self, stored: StoredBox, entry: Option<Entry>) -> Result<()> {
         self.run(move |conn| {
             let kept = stored.record.without_passwords();
             let record = serde_json::to_string(&kept)?;
@@ -100,6 +110,9 @@ impl Store {
                 params![id, name, record, stored.token_hash],
             )?;
             tx.execute("DELETE FROM making WHERE id = ?1", [id])?;
+            if let Some(entry) = &entry {
+                super::audit::append(&tx, entry)?;
+            }
             Ok(tx.commit()?)
         })
         .await

@@ -32,7 +32,7 @@ container: string, startedAt: number | null, endedAt: number | null,
  */
 exitCode: number | null, 
 /**
- * It ended because it had used up its memory.
+ * It had used up its memory, and something in it was ended for that.
  */
 outOfMemory: boolean, limits: BoxLimits, 
 /**

@@ -23,7 +23,7 @@ pub fn render(look: Look, of: &BoxDetails, inspect: bool, now: Timestamp) -> Str
         }
     };
     section("ENDPOINTS", rows(&endpoints(&of.view)));
-    section("RESOURCES", rows(&resources(of)));
+    section("RESOURCES", rows(&resources(look, of)));
     section("AGENTS", rows(&agents(of, now)));
     section("SHELLS", rows(&shells(of, now)));
     section("PORTS", rows(&ports(of)));
@@ -89,7 +89,7 @@ fn endpoints(view: &BoxView) -> Rows {
     web.into_iter().chain(screen).collect()
 }
 
-fn resources(of: &BoxDetails) -> Rows {
+fn resources(look: Look, of: &BoxDetails) -> Rows {
     let mut all = Vec::new();
     if let Some(usage) = &of.usage {
         all.extend(usage.cpu_percent.map(|share| row("processor", format!("{share:.1} %"))));
@@ -97,10 +97,29 @@ fn resources(of: &BoxDetails) -> Rows {
         all.push(row("disk", size::known(usage.disk_bytes)));
     }
     if let Some(processes) = &of.processes {
-        all.push(row("processes", processes.len().to_string()));
+        all.push(row("processes", count(of, processes.len())));
     }
     all.push(row("limits", limits(&of.limits)));
+    let reached = of.usage.iter().flat_map(|usage| &usage.at_limit);
+    let reached: Vec<&str> = reached.map(|limit| limit.as_str()).collect();
+    if !reached.is_empty() {
+        let hint = format!("  (agentbox stop {} ends what runs in it)", of.view.name);
+        all.push(row("at limit", format!("{} {}{hint}", look.warn("⚠"), reached.join(", "))));
+    }
+    if of.out_of_memory && of.view.state == BoxState::Running {
+        let what = "it had used up its memory, and something in it was ended";
+        all.push(row("starved", format!("{} {what}", look.warn("⚠"))));
+    }
     all
+}
+
+/// “41, with threads 64 of 64”: threads are what is limited.
+fn count(of: &BoxDetails, listed: usize) -> String {
+    let usage = of.usage.as_ref();
+    match usage.map(|usage| (usage.pids, usage.pids_limit)) {
+        Some((Some(all), Some(most))) => format!("{listed}, with threads {all} of {most}"),
+        _ => listed.to_string(),
+    }
 }
 
 pub fn limits(of: &BoxLimits) -> String {
