@@ -100,10 +100,11 @@ start_dockerd() {
 # Private engines for tests: their own bridge, data and socket, so that they never disturb another one.
 # The data stays between runs, because the layers of the box image are in it. The second one lets two
 # tests run at once: boxes have names, and a name can be had once on an engine.
-test_engine_run() { echo "/run/agentbox-test$1"; }
-test_engine_data() { echo "/var/lib/agentbox-test$1"; }
+TEST_ENGINES=${TEST_ENGINES:-1 2}
+test_engine_run() { echo "${TEST_ENGINE_RUN:-/run/agentbox-test}$1"; }
+test_engine_data() { echo "${TEST_ENGINE_DATA:-/var/lib/agentbox-test}$1"; }
 test_engine_host() { echo "unix://$(test_engine_run "$1")/docker.sock"; }
-TEST_ENGINE_HOST=$(test_engine_host 1)
+TEST_ENGINE_HOST=$(test_engine_host "${TEST_ENGINES%% *}")
 
 # The group that may use the socket.
 engine_group() {
@@ -198,6 +199,14 @@ ensure_tester() {
     useradd --system --key SYS_UID_MAX=60000 --uid "$uid" --user-group --no-create-home --home-dir /nonexistent \
       --shell /usr/sbin/nologin "$TEST_USER"
   fi
+  # Users for boxes of an engine without root's rights.
+  if ! grep -q "^$TEST_USER:" /etc/subuid; then
+    local first
+    first=$(awk -F: '{ if ($2 + $3 > most) most = $2 + $3 } END { print (most > 100000 ? most : 100000) }' /etc/subuid /etc/subgid)
+    usermod --add-subuids "$first-$((first + 65535))" --add-subgids "$first-$((first + 65535))" "$TEST_USER"
+  fi
+  # Everybody's, as udev has it; where no udev runs it is root's.
+  [ ! -c /dev/net/tun ] || [ "$(stat -c %a /dev/net/tun)" = 666 ] || chmod 666 /dev/net/tun
   local socket=${1#unix://} group
   [ -S "$socket" ] || return 0
   group=$(stat -Lc %G "$socket")
@@ -235,9 +244,45 @@ make_stage() {
   install -d -m 700 "$stage/home"
   install -d -m 755 "$stage/artifacts"
   ! is_root || chown "$TEST_USER:" "$stage/home" "$stage/artifacts"
+  small_disk "$stage/small"
+  keep_engines "$stage"
   # The folder for display sockets must be root's; a server started without privileges cannot make it so.
   [ -d /tmp/.X11-unix ] || as_root install -d -m 1777 /tmp/.X11-unix
   echo "$stage"
+}
+
+# A disk that is soon full.
+small_disk() {
+  install -d "$1"
+  as_root mount -t tmpfs -o "size=12m,mode=0700,uid=$(id -u "$(tester)"),gid=$(id -g "$(tester)")" agentbox-small "$1"
+}
+
+# The ways to kill the tests' own engines and to start them again, which takes root: a pipe for each that
+# takes the words `kill` and `start`. There is none for an engine that is somebody else's.
+keep_engines() {
+  local n pid pipe command
+  for n in $TEST_ENGINES; do
+    pid=$(test_engine_pid "$n") || continue
+    pipe=$1/$(basename "$(test_engine_run "$n")").restart
+    mapfile -d '' -t command <"/proc/$pid/cmdline"
+    mkfifo -m 600 "$pipe"
+    ! is_root || chown "$TEST_USER:" "$pipe"
+    restart_engine "$n" "$pipe" "${command[@]:1}" </dev/null >/dev/null 2>&1 9>&- &
+  done
+}
+
+# restart_engine NUMBER PIPE ARG…: until the pipe is gone.
+restart_engine() {
+  local n=$1 pipe=$2 word pid
+  shift 2
+  exec 7<>"$pipe"
+  while [ -p "$pipe" ]; do
+    read -r -t 5 -u 7 word || continue
+    case $word in
+      kill) ! pid=$(test_engine_pid "$n") || { as_root kill -9 "$pid"; await 30 ended "$pid"; } ;;
+      start) test_engine_pid "$n" || start_dockerd "$(test_engine_data "$n")/dockerd.log" "$@" ;;
+    esac
+  done
 }
 
 # Ends what runs from a stage and removes it.
@@ -249,5 +294,6 @@ remove_stage() {
     esac
   done
   [ ${#pids[@]} = 0 ] || kill -9 "${pids[@]}" 2>/dev/null || true
+  ! mountpoint -q "$1/small" || as_root umount -l "$1/small"
   as_root rm -rf "$1"
 }

@@ -29,6 +29,8 @@ pub enum Fault {
     After,
     /// The request waits.
     Hold,
+    /// The engine says that its disk is full.
+    NoRoom,
 }
 
 #[derive(Default)]
@@ -111,6 +113,10 @@ fn serve(mut client: UnixStream, shared: &Arc<(Mutex<State>, Condvar)>) {
                     drop(shared.1.wait_while(state, |state| state.held).unwrap());
                     state = shared.0.lock().unwrap();
                 }
+                Fault::NoRoom => {
+                    drop(state);
+                    return no_room(client);
+                }
             }
         }
         state.open.push(client.try_clone().unwrap());
@@ -133,6 +139,14 @@ fn serve(mut client: UnixStream, shared: &Arc<(Mutex<State>, Condvar)>) {
     let _ = up.join();
 }
 
+/// In the words of an engine whose disk is full.
+fn no_room(mut client: UnixStream) {
+    let body = r#"{"message":"mkdir /var/lib/docker/overlay2/1f0e: no space left on device"}"#;
+    let head =
+        "HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nConnection: close";
+    let _ = write!(client, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+}
+
 fn cut(state: &mut State) {
     state.down = true;
     for stream in state.open.drain(..) {
@@ -141,7 +155,7 @@ fn cut(state: &mut State) {
 }
 
 /// Everything of the project's repository that is the person's.
-fn repository(world: &World) -> String {
+pub fn repository(world: &World) -> String {
     let script = "find .git -type f -not -path '.git/objects/*' -not -path '*/agentbox/*' -exec sha256sum {} + | sort; \
                   git for-each-ref refs/heads refs/remotes refs/tags refs/stash";
     let output = world.command("sh").current_dir(world.project()).args(["-c", script]).output();
@@ -149,7 +163,7 @@ fn repository(world: &World) -> String {
 }
 
 /// What is left of boxes of the project: on the engine, in the repository, in the home.
-fn left(world: &World) -> Vec<String> {
+pub fn left(world: &World) -> Vec<String> {
     let root = world.project().canonicalize().unwrap();
     let label = format!("agentbox.project={}", ::boxes::project::project_hash(&root));
     let filters = HashMap::from([("label".to_owned(), vec![label])]);
@@ -193,11 +207,11 @@ pub fn world() -> (World, Between) {
     (world, between)
 }
 
-fn begin(world: &World) -> Running {
+pub fn begin(world: &World) -> Running {
     Running::start(world.agentbox_command(&["create", "-n", "half"]))
 }
 
-fn works_again(world: &World) {
+pub fn works_again(world: &World) {
     eventually_or(SOON, "a box being made", || {
         let output = world.agentbox(&["create", "-n", "half"]);
         if output.status.success() { Ok(()) } else { Err(text(&output.stderr)) }

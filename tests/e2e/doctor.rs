@@ -1,7 +1,7 @@
 //! The check-up names what is there, where it is, and what to do about what is not.
 
 use crate::services::Service;
-use crate::world::World;
+use crate::world::{World, text};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 
@@ -49,6 +49,33 @@ fn every_host_program_is_named_with_the_path_it_would_be_run_by() {
     std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o777)).unwrap();
     assert_eq!(at("linear"), "not installed");
     assert_eq!(at("gh"), "/usr/bin/gh");
+}
+
+#[test]
+fn boxes_16_50_a_closed_engine_is_a_warning_and_a_closed_home_a_failure() {
+    let mut world = World::bare();
+    let (socket, home) = (world.dir().join("closed.sock"), world.home());
+    let _engine = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let allow = |path: &std::path::Path, mode: u32| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    allow(&socket, 0o000);
+    allow(&home, 0o700);
+    world.set("DOCKER_HOST", &format!("unix://{}", socket.display()));
+    let output = world.agentbox(&["doctor"]);
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    let line = shown.lines().find(|line| line.contains("permission denied")).expect(&shown);
+    assert!(line.contains("[warn] engine"), "{line}");
+    assert!(line.contains("usermod -aG docker"), "{line}");
+
+    allow(&home, 0o500);
+    let output = world.agentbox(&["doctor"]);
+    allow(&home, 0o700);
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+    let line = shown.lines().find(|line| line.contains("is not writable")).expect(&shown);
+    assert!(line.contains("[FAIL] home"), "{line}");
 }
 
 #[test]
