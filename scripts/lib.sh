@@ -280,7 +280,13 @@ restart_engine() {
     read -r -t 5 -u 7 word || continue
     case $word in
       kill) ! pid=$(test_engine_pid "$n") || { as_root kill -9 "$pid"; await 30 ended "$pid"; } ;;
-      start) test_engine_pid "$n" || start_dockerd "$(test_engine_data "$n")/dockerd.log" "$@" ;;
+      start)
+        # What it left behind may be in the way of the first try, as after any crash.
+        for _ in 1 2 3; do
+          test_engine_pid "$n" || start_dockerd "$(test_engine_data "$n")/dockerd.log" "$@"
+          ! await 25 engine_pings "$(test_engine_host "$n")" || break
+        done
+        ;;
     esac
   done
 }
