@@ -73,15 +73,17 @@ pub fn run() -> Result<i32> {
         .map_err(|e| Error::Failed(format!("listen for signals: {e}")))?;
     let drift = drift_file(&socket, &service);
     let _ = fs::remove_file(&drift);
+    let mut running = false;
     match label(&container) {
         Found::None => {
-            let made = call(docker(&container.create(&service)).envs(&container.env));
-            if !made? {
+            let mut make = docker(&container.create(&service));
+            if !call(make.envs(&container.env).stdout(Stdio::null()))? {
                 return Ok(UNUSABLE);
             }
         }
-        Found::Label(spec) if spec == container.spec() => {}
-        Found::Label(_) => {
+        Found::Label { spec, runs } if spec == container.spec() => running = runs,
+        Found::Label { runs, .. } => {
+            running = runs;
             let _ = fs::write(&drift, "");
             crate::complain(&format!(
                 "container {} was made from other settings and is used as it is; \
@@ -99,12 +101,18 @@ pub fn run() -> Result<i32> {
     if asked.pending().next().is_some() {
         return Ok(protocol::exit::OK);
     }
+    // Its first words may be older than the time the engine notes as its start.
+    let before = super::time::now();
     let mut start = docker(&["start", &name]);
     if !call(start.stdout(Stdio::null()))? {
         return Ok(UNUSABLE);
     }
-    let started = said(&mut docker(&["container", "inspect", "-f", "{{.State.StartedAt}}", &name]));
-    let mut logs = docker(&["logs", "--follow", "--since", started.trim(), &name])
+    let since = if running {
+        said(&mut docker(&["container", "inspect", "-f", "{{.State.StartedAt}}", &name]))
+    } else {
+        before
+    };
+    let mut logs = docker(&["logs", "--follow", "--since", since.trim(), &name])
         .spawn()
         .map_err(|e| Error::Program(DOCKER, e))?;
     let (grace, stopped) = (container.grace_seconds.to_string(), name.clone());
@@ -125,12 +133,15 @@ pub fn run() -> Result<i32> {
 
 enum Found {
     None,
-    Label(String),
+    Label {
+        spec: String,
+        runs: bool,
+    },
     Failed(String),
 }
 
 fn label(container: &Container) -> Found {
-    let format = format!("{{{{index .Config.Labels \"{SPEC_LABEL}\"}}}}");
+    let format = format!("{{{{.State.Running}}}} {{{{index .Config.Labels \"{SPEC_LABEL}\"}}}}");
     let words = ["container", "inspect", "-f", &format, &container.called];
     let output = match docker(&words).stderr(Stdio::piped()).stdout(Stdio::piped()).output() {
         Ok(output) => output,
@@ -141,7 +152,9 @@ fn label(container: &Container) -> Found {
 
 fn found(output: &Output) -> Found {
     if output.status.success() {
-        return Found::Label(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        let text = String::from_utf8_lossy(&output.stdout);
+        let (runs, spec) = text.trim().split_once(' ').unwrap_or_default();
+        return Found::Label { spec: spec.to_owned(), runs: runs == "true" };
     }
     let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let absent = why.to_lowercase().contains("no such container");
