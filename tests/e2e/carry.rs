@@ -199,7 +199,7 @@ fn carry_a_link_planted_in_the_project_is_shown_with_its_end() {
         command.env("TERM", "xterm");
         Terminal::start(command)
     };
-    // Enter takes no file when there is something to look at twice.
+    // Enter alone takes no file.
     let mut terminal = start();
     terminal.shows("Copy them?");
     let shown = terminal.text();
@@ -235,7 +235,7 @@ fn carry_a_link_planted_in_the_project_is_shown_with_its_end() {
     configure(&world, "carry: [~/notes]\n");
     let mut terminal = start();
     terminal.shows("Copy them?");
-    terminal.keys("\r");
+    terminal.keys("c\r");
     let (status, said) = terminal.end();
     assert_eq!(status.code(), Some(0), "{said}");
     assert_eq!(world.box_ok("planted", "cat ~/notes"), "mine");

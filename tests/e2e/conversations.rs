@@ -174,6 +174,27 @@ fn agents_that_ran_go_on_after_a_stop() {
     assert_eq!(sessions(), "codex");
 }
 
+#[test]
+fn a_box_comes_by_no_login_by_saying_that_an_agent_ran() {
+    let mut world = World::headless();
+    world.create("clie");
+    stand_in(&world, "clie", "codex");
+    world.box_ok("clie", "d=~/.local/state/agentbox/running; mkdir -p $d; echo codex > $d/codex");
+    world.set("OPENAI_API_KEY", "sk-secret");
+    world.ok(&["stop", "clie"]);
+    world.ok(&["start", "clie"]);
+    pane_shows(&world, "clie", "codex", "up");
+    let shown = world.box_ok("clie", "tmux capture-pane -pJ -t =codex:");
+    assert!(!shown.contains("sk-secret"), "{shown}");
+    // Once a person has given it, it comes again.
+    world.ok(&["codex", "stop", "clie"]);
+    world.ok(&["codex", "start", "clie", "-d"]);
+    pane_shows(&world, "clie", "codex", "sk-secret");
+    world.ok(&["stop", "clie"]);
+    world.ok(&["start", "clie"]);
+    pane_shows(&world, "clie", "codex", "sk-secret");
+}
+
 /// What an agent's session shows, at last.
 #[track_caller]
 fn shows(world: &World, name: &str, agent: &str, words: &[&str]) {

@@ -37,7 +37,12 @@ fn boxes_are_watched_and_worked_with_on_one_page() {
     terminal.keys("echo here-$((20 + 3))\r");
     terminal.shows("here-23");
     terminal.keys("exit\r");
-    terminal.shows("› 1  page-one  running");
+    // The page is drawn a second time on the other screen.
+    eventually(SOON, "the page again", || {
+        let text = terminal.text();
+        let after = text.rsplit("here-23").next()?;
+        (after.contains("\x1b[?1049h") && after.contains("page-one  running")).then_some(())
+    });
 
     // Stopping takes a second key.
     terminal.keys("x");

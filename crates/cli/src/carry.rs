@@ -88,8 +88,7 @@ fn ask(ctx: &Context, workspace: &str) -> Result<Option<CarryChoice>, CommandErr
     }
     ctx.ui.say("The project's agentbox.yaml wants files of this computer in the box:\n");
     ctx.ui.say(&render(&ctx.ui, &plan.files));
-    let careful = plan.files.iter().any(|file| !file.warnings.is_empty());
-    match answer(&ctx.ui, careful) {
+    match answer(&ctx.ui) {
         Answer::Copy => {
             Ok(Some(CarryChoice::Copy { digest: Some(plan.digest), by: CarryBy::Prompt }))
         }
@@ -135,12 +134,8 @@ enum Answer {
     Cancel,
 }
 
-fn answer(ui: &Ui, careful: bool) -> Answer {
-    let choices = if careful {
-        "[c]opy, [W]ithout these files, [q]uit"
-    } else {
-        "[C]opy, [w]ithout these files, [q]uit"
-    };
+fn answer(ui: &Ui) -> Answer {
+    let choices = "[c]opy, [W]ithout these files, [q]uit";
     loop {
         let mut stderr = io::stderr().lock();
         let _ = write!(stderr, "{} {choices}: ", ui.err.bold("Copy them?"));
@@ -150,18 +145,17 @@ fn answer(ui: &Ui, careful: bool) -> Answer {
         if !io::stdin().lock().read_line(&mut line).is_ok_and(|read| read > 0) {
             return Answer::Cancel;
         }
-        if let Some(answer) = meant(&line, careful) {
+        if let Some(answer) = meant(&line) {
             return answer;
         }
     }
 }
 
-/// None when it is unclear. Enter takes the files unless there is something to look at twice.
-fn meant(line: &str, careful: bool) -> Option<Answer> {
+/// None when it is unclear. Enter alone never copies anything.
+fn meant(line: &str) -> Option<Answer> {
     match line.trim().to_ascii_lowercase().as_str() {
-        "" if careful => Some(Answer::Without),
-        "" | "c" | "copy" | "y" | "yes" => Some(Answer::Copy),
-        "w" | "without" | "skip" | "s" => Some(Answer::Without),
+        "c" | "copy" | "y" | "yes" => Some(Answer::Copy),
+        "" | "w" | "without" | "skip" | "s" => Some(Answer::Without),
         "q" | "quit" | "n" | "no" | "cancel" => Some(Answer::Cancel),
         _ => None,
     }
@@ -196,10 +190,9 @@ mod tests {
 
     #[test]
     fn enter_is_careful() {
-        assert_eq!(meant("\n", false), Some(Answer::Copy));
-        assert_eq!(meant("\n", true), Some(Answer::Without));
-        assert_eq!(meant("Copy\n", true), Some(Answer::Copy));
-        assert_eq!(meant("q\n", false), Some(Answer::Cancel));
-        assert_eq!(meant("what\n", false), None);
+        assert_eq!(meant("\n"), Some(Answer::Without));
+        assert_eq!(meant("Copy\n"), Some(Answer::Copy));
+        assert_eq!(meant("q\n"), Some(Answer::Cancel));
+        assert_eq!(meant("what\n"), None);
     }
 }

@@ -202,7 +202,9 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
                 value(&Box::pin(api.logged("start", &target, work)).await?)
             }
             Request::StopBox { target } => value(&api.stop_box(target).await?),
-            Request::WhatIfDestroyed { target } => value(&api.what_if_destroyed(target).await?),
+            Request::WhatIfDestroyed { target } => {
+                value(&Box::pin(api.what_if_destroyed(target)).await?)
+            }
             Request::DestroyBox { target, branch } => {
                 let work = api.destroy_box(target.clone(), branch);
                 value(&Box::pin(api.logged("destroy", &target, work)).await?)

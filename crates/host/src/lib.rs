@@ -55,9 +55,9 @@ mod ssh_config;
 pub mod ssh_keys;
 mod start;
 mod store;
+mod strain;
 mod units;
 pub mod updates;
-mod strain;
 mod urls;
 mod ways;
 

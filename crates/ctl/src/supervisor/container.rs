@@ -133,10 +133,7 @@ pub fn run() -> Result<i32> {
 
 enum Found {
     None,
-    Label {
-        spec: String,
-        runs: bool,
-    },
+    Label { spec: String, runs: bool },
     Failed(String),
 }
 

@@ -2,8 +2,8 @@
 
 use super::{Result, Store, signed};
 use protocol::BoxId;
-use rusqlite::OptionalExtension;
 use relay::Entry;
+use rusqlite::OptionalExtension;
 use rusqlite::params;
 use std::path::{Path, PathBuf};
 

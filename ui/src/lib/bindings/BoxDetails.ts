@@ -2,8 +2,10 @@
 import type { BoxLimits } from "./BoxLimits";
 import type { BoxMount } from "./BoxMount";
 import type { BoxProcess } from "./BoxProcess";
+import type { BoxStatus } from "./BoxStatus";
 import type { BoxUsage } from "./BoxUsage";
 import type { BoxView } from "./BoxView";
+import type { Carried } from "./Carried";
 import type { Endpoints } from "./Endpoints";
 import type { SessionView } from "./SessionView";
 
@@ -43,6 +45,14 @@ usage: BoxUsage | null,
  * None when it does not run, or the engine cannot tell.
  */
 processes: Array<BoxProcess> | null, mounts: Array<BoxMount>, 
+/**
+ * Files from this computer that were copied into it when it was made.
+ */
+carried: Array<Carried>, 
+/**
+ * As its supervisor told last.
+ */
+units: BoxStatus | null, 
 /**
  * Ports of this computer that lead into it.
  */

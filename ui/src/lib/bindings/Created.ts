@@ -4,6 +4,7 @@ import type { AgentView } from "./AgentView";
 import type { BoxId } from "./BoxId";
 import type { BoxName } from "./BoxName";
 import type { BoxState } from "./BoxState";
+import type { Carried } from "./Carried";
 import type { NestedView } from "./NestedView";
 
 /**
@@ -22,6 +23,10 @@ skipped: Array<string>,
  * Files with settings that were taken along.
  */
 withEnv: Array<string>, 
+/**
+ * Files from this computer that were copied into it.
+ */
+carried: Array<Carried>, 
 /**
  * What a person should know.
  */
