@@ -99,6 +99,9 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         // Files of this computer are asked about by the host itself: no page can say yes to them.
         Request::CreateBox(mut create) => {
             create.carry = create.carry.filter(|choice| *choice == CarryChoice::Skip);
+            // The page has no field for these.
+            create.image = None;
+            create.keep_on_failure = false;
             Ok(Request::CreateBox(create))
         }
         Request::FollowUsage { .. } => Ok(request),

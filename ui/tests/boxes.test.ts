@@ -1,6 +1,7 @@
 // The boxes: what their cards say, and what their verbs do.
 import { describe, expect, test } from "vitest";
 import type { BoxState } from "../src/lib/bindings/BoxState";
+import type { BoxUsage } from "../src/lib/bindings/BoxUsage";
 import { error } from "./fake";
 import { box, question } from "./samples";
 import { at, maybe, openWindow, pass, words } from "./window";
@@ -107,7 +108,7 @@ test("what a box uses is measured while its page is shown", async () => {
   const { host, user } = await open();
   const call = host.begun[0];
   expect(call?.request.method).toBe("followUsage");
-  const one = { id: "b00000001", name: "fix-login", project: "shop-api", state: "running", cpuPercent: 12.4, memoryBytes: 340_000_000, memoryLimit: 4_000_000_000, pids: 3, diskBytes: null, receivedBytes: null, sentBytes: null } as const;
+  const one: BoxUsage = { id: "b00000001", name: "fix-login", project: "shop-api", projectRoot: "/home/ada/shop-api", state: "running", cpuPercent: 12.4, memoryBytes: 340_000_000, memoryLimit: 4_000_000_000, pids: 3, pidsLimit: 8192, atLimit: [], diskBytes: null, receivedBytes: null, sentBytes: null };
   call?.tell({ type: "usage", usage: { boxes: [one], disk: { boxesBytes: null, imagesBytes: null, freeBytes: null } } });
   await pass(0);
   expect(words("usage-fix-login")).toBe("Uses 12 % CPU, 340 MB of 4.0 GB");

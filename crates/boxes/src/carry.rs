@@ -50,9 +50,9 @@ pub fn resolve(
     home: &Path,
     limit: u64,
 ) -> Result<Plan, Vec<String>> {
-    let planned = plan(project, root, home, BOX_HOME)?;
     let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (root, home) = (canonical(root), canonical(home));
+    let planned = plan(project, &root, &home, BOX_HOME)?;
     let mut entries = Vec::with_capacity(planned.len());
     let mut refused = Vec::new();
     for planned in planned {
@@ -137,24 +137,22 @@ fn opened(real: &Path) -> io::Result<(Folder, PathBuf)> {
     Ok((folder, PathBuf::from(name)))
 }
 
-/// A link from somewhere harmless to somewhere else.
+/// Where a source leads that is not the file it looks like, however it is written.
 fn leaves(planned: &Planned, real: &Path, root: &Path, home: &Path) -> Option<String> {
-    let to = || match real.strip_prefix(home) {
+    if planned.source == real {
+        return None;
+    }
+    let of_project = planned.of_project || planned.source.starts_with(root);
+    let how = match (of_project, real.starts_with(root), real.starts_with(home)) {
+        (true, false, _) => "a link that leads out of the project",
+        (false, false, false) => "a link that leads out of your home",
+        _ => "a link",
+    };
+    let end = match real.strip_prefix(home) {
         Ok(below) => format!("~/{}", below.display()),
         Err(_) => real.display().to_string(),
     };
-    if planned.of_project {
-        let out = !real.starts_with(root);
-        return out.then(|| format!("a link that leads out of the project, to {}", visible(&to())));
-    }
-    let direct = planned.source == real;
-    let meant = if planned.item.src.starts_with("~/") {
-        real.starts_with(home)
-    } else {
-        direct || real.starts_with(home) || real.starts_with(root)
-    };
-    (!meant && !real.starts_with(root))
-        .then(|| format!("a link that leads out of your home, to {}", visible(&to())))
+    Some(format!("{how}, to {}", visible(&end)))
 }
 
 /// Something in a folder, by its path from there.

@@ -288,6 +288,7 @@ impl Saga {
             repo: root.map(|(found, _)| RepoSnapshot::record(&found.repo)),
             features,
             logins: BTreeSet::new(),
+            given: BTreeMap::new(),
             nested: nested.collect(),
             skipped: Vec::new(),
             with_env: Vec::new(),
@@ -505,11 +506,19 @@ pub(crate) fn json_line(value: &impl serde::Serialize) -> Result<Bytes, Error> {
     Ok(line.into())
 }
 
+/// Folders that are about nothing else.
+const KEYS_ONLY: [&str; 7] =
+    [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store"];
+
 /// A home folder is full of keys and logins; it is never what somebody means to give to a box.
 pub(crate) fn refuse_home(workspace: &Path) -> Result<(), Error> {
     let home = std::env::var_os("HOME").and_then(|home| Path::new(&home).canonicalize().ok());
     if home.is_some_and(|home| home.starts_with(workspace)) {
         let why = "it contains your home folder; use a project folder".to_owned();
+        return Err(Error::Repository { path: workspace.to_owned(), why });
+    }
+    if workspace.iter().any(|part| KEYS_ONLY.iter().any(|name| part == *name)) {
+        let why = "it holds keys and logins; use a project folder".to_owned();
         return Err(Error::Repository { path: workspace.to_owned(), why });
     }
     Ok(())

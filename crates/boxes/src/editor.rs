@@ -27,7 +27,10 @@ impl Boxes {
 }
 
 fn bad(error: impl std::fmt::Display) -> Error {
-    Error::BadAnswer { command: "editor-tasks".to_owned(), why: error.to_string() }
+    Error::BadAnswer {
+        command: "editor-tasks".to_owned(),
+        why: protocol::text::shortened(&error.to_string(), 200),
+    }
 }
 
 #[derive(Default)]

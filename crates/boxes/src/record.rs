@@ -56,6 +56,9 @@ pub struct Record {
     /// Agents that were given a login of their own.
     #[serde(default)]
     pub logins: BTreeSet<Agent>,
+    /// The variables with a login or an address that a person's terminal gave each of them, by name.
+    #[serde(default)]
+    pub given: BTreeMap<Agent, BTreeSet<String>>,
     /// Repositories below the workspace: folders with their own, and submodules.
     #[serde(default)]
     pub nested: Vec<NestedRepo>,

@@ -106,6 +106,10 @@ fn branch(record: &Record, found: &Found) -> Option<String> {
     let (repo, branch) = if found.is_root() {
         (record.repo.as_ref()?, record.branch.as_ref().filter(|_| record.owns_branch())?)
     } else {
+        // Made from what is committed alone, its submodules too.
+        if record.branch_given {
+            return None;
+        }
         let nested = record.nested.iter().find(|nested| nested.path == found.path)?;
         (&nested.repo, &nested.branch)
     };
@@ -136,7 +140,10 @@ fn understood(answer: &[u8]) -> Result<Resynced, Error> {
 }
 
 fn bad(error: impl std::fmt::Display) -> Error {
-    Error::BadAnswer { command: "resync".to_owned(), why: error.to_string() }
+    Error::BadAnswer {
+        command: "resync".to_owned(),
+        why: protocol::text::shortened(&error.to_string(), 200),
+    }
 }
 
 struct Answer(Vec<u8>);

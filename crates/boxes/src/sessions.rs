@@ -86,7 +86,10 @@ fn session(args: &[&str]) -> CtlCall {
 }
 
 fn bad(error: impl std::fmt::Display) -> Error {
-    Error::BadAnswer { command: "session".to_owned(), why: error.to_string() }
+    Error::BadAnswer {
+        command: "session".to_owned(),
+        why: protocol::text::shortened(&error.to_string(), 200),
+    }
 }
 
 struct Answer(Vec<u8>);

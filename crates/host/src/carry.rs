@@ -34,7 +34,7 @@ impl Core {
     pub(crate) async fn carry_plan(&self, workspace: &Path) -> Result<CarryPlan, ControlError> {
         let root =
             boxes::project::project_root(workspace).await.map_err(crate::engine::control_error)?;
-        let (project, warnings) = read(&root)?;
+        let (project, warnings) = read(&root).await?;
         let plan = self.resolved(project, &root).await?;
         Ok(CarryPlan { files: plan.lines(), digest: plan.digest(), warnings })
     }
@@ -47,7 +47,7 @@ impl Core {
         id: &BoxId,
         name: &BoxName,
     ) -> Result<Checked, ControlError> {
-        let (project, mut warnings) = read(root)?;
+        let (project, mut warnings) = read(root).await?;
         if project.carry.is_empty() {
             return Ok(Checked { warnings, carry: None });
         }
@@ -135,8 +135,14 @@ impl Core {
     }
 }
 
-/// The project's file, without mistakes, and what a person should know of it.
-fn read(root: &Path) -> Result<(Project, Vec<String>), ControlError> {
+/// The project's file, without mistakes, and what a person should know of it. Reading may take a while.
+async fn read(root: &Path) -> Result<(Project, Vec<String>), ControlError> {
+    let root = root.to_owned();
+    let read = tokio::task::spawn_blocking(move || read_now(&root)).await;
+    read.map_err(|e| ControlError::new(ErrorCode::Failed, e.to_string()))?
+}
+
+fn read_now(root: &Path) -> Result<(Project, Vec<String>), ControlError> {
     let path = root.join(FILE_NAME);
     let failed = |why: String| {
         ControlError::new(ErrorCode::Failed, format!("cannot read {}: {why}", path.display()))

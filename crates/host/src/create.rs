@@ -24,6 +24,7 @@ impl Core {
         request: CreateBox,
         watcher: Watcher,
     ) -> Result<Created, ControlError> {
+        self.refuse_own(Path::new(&request.workspace))?;
         let workspace = workspace(&request.workspace)?;
         let given: Option<BoxName> = request.name.as_deref().map(parse_name).transpose()?;
         let start = start(&request)?;
@@ -140,6 +141,19 @@ impl Core {
             carried: record.carry,
             warnings: warning.into_iter().chain(checked.warnings).collect(),
         })
+    }
+
+    /// What is below AgentBox's own folder is no project: a box may be behind it (`agentbox open`), and
+    /// neither git nor anything else looks at what a box serves.
+    pub(crate) fn refuse_own(&self, folder: &Path) -> Result<(), ControlError> {
+        if !folder.starts_with(&self.home) {
+            return Ok(());
+        }
+        let text = format!(
+            "{} belongs to AgentBox itself",
+            protocol::text::visible(&folder.to_string_lossy())
+        );
+        Err(ControlError::new(ErrorCode::Usage, text).hint("use a project folder."))
     }
 
     /// Puts a box that was made on record and lets it in.

@@ -40,6 +40,7 @@ impl Api {
             let text = format!("{} is not an absolute path", protocol::text::visible(path));
             return Err(ControlError::new(ErrorCode::Usage, text));
         }
+        self.core().refuse_own(&folder)?;
         let seen = boxes::preview(&folder).await.map_err(control_error)?;
         let settings = self.core().settings_for(&seen.root)?;
         let project_root = seen.root.to_string_lossy().into_owned();

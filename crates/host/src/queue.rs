@@ -18,6 +18,7 @@ use crate::core::{Core, Known};
 use crate::store::{StoreError, now};
 use gate::Seen;
 use protocol::boxes::BoxState;
+use protocol::carry::CarryChoice;
 use protocol::control::{ControlError, ErrorCode, HostEvent};
 use protocol::integrations::SecretText;
 use protocol::queue::{
@@ -129,6 +130,12 @@ impl Queue {
 impl Api {
     pub async fn submit_job(&self, submit: SubmitJob) -> Reply<Submitted> {
         let (gate, login) = self.core.checked_job(&submit).await?;
+        let mut submit = submit;
+        // A yes is for the list as it is now, whenever there is room.
+        if let Some(CarryChoice::Copy { digest: digest @ None, .. }) = &mut submit.create.carry {
+            let workspace = crate::create::workspace(&submit.create.workspace)?;
+            *digest = Some(self.core.carry_plan(&workspace).await?.digest);
+        }
         let job = Job {
             id: JobId::from_bytes(crate::create::random()?),
             status: JobStatus::Queued,

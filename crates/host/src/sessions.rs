@@ -126,11 +126,17 @@ impl Api {
         agent: Agent,
         env: &BTreeMap<String, String>,
     ) -> Reply<()> {
-        if env.keys().any(|name| is_login(name)) {
-            self.holds_login(id, agent).await
-        } else {
-            Ok(())
+        let names = || env.keys().filter(|name| is_personal(name));
+        let Some(mut record) = self.core.record(id) else { return Ok(()) };
+        let given = record.given.entry(agent).or_default();
+        let before = given.len();
+        given.extend(names().cloned());
+        if given.len() > before {
+            let data = serde_json::json!({ "agent": agent, "variables": given });
+            let summary = format!("{} was given variables for {}", record.name, agent.title());
+            self.core.change(record, "box-changed", summary, data).await?;
         }
+        if names().any(|name| is_login(name)) { self.holds_login(id, agent).await } else { Ok(()) }
     }
 
     async fn holds_login(&self, id: &BoxId, agent: Agent) -> Reply<()> {
@@ -142,6 +148,11 @@ impl Api {
         let data = serde_json::json!({ "agent": agent });
         self.core.change(record, "box-changed", summary, data).await
     }
+}
+
+/// A login, or an address that may have one in it.
+pub(crate) fn is_personal(variable: &str) -> bool {
+    is_login(variable) || variable.ends_with("_BASE_URL")
 }
 
 fn taken(record: &Record, name: &str) -> ControlError {

@@ -7,6 +7,8 @@ use serde::Serialize;
 pub const FILE_NAME: &str = "agentbox.yaml";
 /// Enough to work on; a hostile file could have a million.
 const MOST: usize = 100;
+/// More regular expressions than anybody writes.
+const MOST_PATTERNS: usize = 200;
 const LONGEST: usize = 400;
 
 /// One mistake, or something to look at.
@@ -46,9 +48,19 @@ pub struct Parsed {
 pub(crate) struct Problems {
     pub errors: Vec<Problem>,
     pub warnings: Vec<Problem>,
+    patterns: usize,
 }
 
 impl Problems {
+    /// Whether one more regular expression may be made: each takes time and memory.
+    pub fn room_for_pattern(&mut self) -> Result<(), String> {
+        self.patterns += 1;
+        if self.patterns > MOST_PATTERNS {
+            return Err(format!("one of more than {MOST_PATTERNS} in this file"));
+        }
+        Ok(())
+    }
+
     pub fn error(&mut self, code: &'static str, place: Place, path: &str, message: &str) {
         note(&mut self.errors, code, place, path, message, None);
     }

@@ -76,7 +76,11 @@ fn a_link_planted_in_the_project_is_shown_with_its_end() {
     let line = &host.resolve("[~/far]", 100).unwrap().lines()[0];
     assert!(line.warnings[0].contains("leads out of your home"), "{line:?}");
     symlink("notes", host.home.join("near")).unwrap();
-    assert!(host.resolve("[~/near]", 100).unwrap().lines()[0].warnings.is_empty());
+    assert_eq!(host.resolve("[~/near]", 100).unwrap().lines()[0].warnings, ["a link, to ~/notes"]);
+    // However it is written.
+    symlink(host.home.join("notes"), host.root.join("plan.txt")).unwrap();
+    let line = &host.resolve("['~/shop/plan.txt=/x']", 100).unwrap().lines()[0];
+    assert_eq!(line.warnings, ["a link that leads out of the project, to ~/notes"]);
 }
 
 #[test]

@@ -147,7 +147,10 @@ fn terminals(ctx: &Context, client: &Client, target: Target, regenerate: bool) {
         Ok(TasksFile::Kept) => {
             ctx.ui.hint(".vscode/tasks.json is your own; --regen-tasks replaces it");
         }
-        Err(e) => ctx.ui.warn(&format!("no terminals for services: {e}")),
+        Err(e) => {
+            let why = protocol::text::visible(&e.to_string());
+            ctx.ui.warn(&format!("no terminals for services: {why}"));
+        }
     }
 }
 

@@ -167,7 +167,10 @@ impl<'a> Board<'a> {
         let (client, teller) = (self.ctx.client_if_running(), self.teller.clone());
         std::thread::spawn(move || {
             let done = client.call::<serde_json::Value>(&request);
-            let note = done.map_or_else(|error| format!("error: {error}"), |_| String::new());
+            let failed = |error: host::client::ClientError| {
+                format!("error: {}", protocol::text::visible(&error.to_string()))
+            };
+            let note = done.map_or_else(failed, |_| String::new());
             let _ = teller.send(News::Note(note));
         });
     }

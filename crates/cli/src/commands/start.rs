@@ -73,7 +73,10 @@ fn relaunch(ctx: &Context, client: &Client, view: &BoxView, resync: bool) {
                 ctx.ui.say(&line(one));
             }
         }
-        Err(error) => ctx.ui.say(&format!("its agents were not started again: {error}")),
+        Err(error) => {
+            let why = visible(&error.to_string());
+            ctx.ui.say(&format!("its agents were not started again: {why}"));
+        }
     }
 }
 

@@ -3,13 +3,14 @@
 use super::Reply;
 use crate::api::Api;
 use crate::engine::control_error;
+use crate::sessions::is_personal;
 use boxes::Record;
 use protocol::boxes::BoxState;
 use protocol::control::Target;
 use protocol::conversations::{Begin, Relaunch, RelaunchAgents, Relaunched};
 use protocol::integrations::SecretText;
 use protocol::resync::Resynced;
-use protocol::sessions::{Agent, SessionKind, StartSession, is_login};
+use protocol::sessions::{Agent, SessionKind, StartSession};
 use std::collections::BTreeMap;
 
 impl Api {
@@ -50,15 +51,14 @@ impl Api {
 }
 
 /// What of the person's environment an agent gets that the box says it ran. A box could say so to come by
-/// a login: it gets one only when a person gave it that before.
+/// a login: it gets what a person gave that agent there before, and no other.
 fn variables(
     request: &RelaunchAgents,
     record: &Record,
     agent: Agent,
 ) -> BTreeMap<String, SecretText> {
     let mut env = request.env.get(&agent).cloned().unwrap_or_default();
-    if !record.logins.contains(&agent) {
-        env.retain(|name, _| !is_login(name));
-    }
+    let given = record.given.get(&agent);
+    env.retain(|name, _| !is_personal(name) || given.is_some_and(|given| given.contains(name)));
     env
 }

@@ -127,7 +127,8 @@ fn log_match(node: &Node, at: &At, problems: &mut Problems) -> Option<Pattern> {
         problems.error("Y022", node.place, at.path(), &message);
         return None;
     };
-    match Pattern::new(text) {
+    let room = problems.room_for_pattern();
+    match room.and_then(|()| Pattern::new(text).map_err(|why| why.to_string())) {
         Ok(pattern) => Some(pattern),
         Err(why) => {
             let message = format!("is no regular expression: {why}");

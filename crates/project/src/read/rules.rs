@@ -94,7 +94,8 @@ fn rule(
         return None;
     }
     let from = if regex {
-        match Pattern::with_flags(from, flags) {
+        let room = problems.room_for_pattern();
+        match room.and_then(|()| Pattern::with_flags(from, flags).map_err(|why| why.to_string())) {
             Ok(pattern) => Replaced::Matches { pattern, global: flags.contains('g') },
             Err(why) => {
                 let message = format!("is no regular expression: {why}");
