@@ -5,6 +5,7 @@ use agentbox_e2e::wait::{eventually, eventually_or};
 use futures_util::StreamExt;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -33,8 +34,9 @@ impl Podman {
         )
         .unwrap();
         std::fs::write(config.join("storage.conf"), "[storage]\ndriver = \"overlay\"\n").unwrap();
-        let service =
-            podman.command(&["system", "service", "--time", "0", &podman.socket()]).spawn();
+        // It starts itself once more; the group has both.
+        let mut service = podman.command(&["system", "service", "--time", "0", &podman.socket()]);
+        let service = service.process_group(0).spawn();
         podman.service =
             Some(service.unwrap_or_else(|e| panic!("podman: {e}; run scripts/deps test")));
         let socket = podman.dir.join("run/podman.sock");
@@ -85,7 +87,8 @@ impl Drop for Podman {
     fn drop(&mut self) {
         let _ = self.command(&["system", "reset", "--force"]).output();
         if let Some(mut service) = self.service.take() {
-            let _ = service.kill();
+            let group = nix::unistd::Pid::from_raw(i32::try_from(service.id()).unwrap_or(i32::MAX));
+            let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
             let _ = service.wait();
         }
         // Files in it belong to users that only Podman can become.

@@ -16,6 +16,8 @@ const MAX_BUNDLE: u64 = 1024 * 1024 * 1024;
 
 /// Between two landings of one box, and when there have been many of late: each leaves a pack in the
 /// person's repository.
+const LANDING_RETRIES: u32 = 3;
+const LANDING_RETRY: Duration = Duration::from_secs(1);
 const LANDING_PAUSE: Duration = Duration::from_millis(300);
 const LONG_PAUSE: Duration = Duration::from_secs(3);
 /// Landings a minute, and at once, that count as usual.
@@ -153,7 +155,8 @@ impl Core {
     }
 
     /// Brings the box's commits to the user's repository in the background. One landing per box
-    /// at a time; a change that comes meanwhile is looked at afterwards.
+    /// at a time; a change that comes meanwhile is looked at afterwards. One that fails is tried again a
+    /// few times: nobody tells of a commit twice.
     pub fn land_soon(self: &Arc<Self>, id: &BoxId) {
         {
             let mut state = self.state();
@@ -166,17 +169,23 @@ impl Core {
         }
         let (core, id) = (self.clone(), id.clone());
         self.tasks.spawn(async move {
+            let mut failed = 0;
             loop {
-                if let Err(e) = core.relay.land(&id).await {
-                    // Not louder: a box decides how often, and what it says.
-                    tracing::debug!("commits of {id} did not reach the host's repository: {e}");
-                }
+                failed = match core.relay.land(&id).await {
+                    Ok(_) => 0,
+                    Err(e) => {
+                        // Not louder: a box decides how often, and what it says.
+                        tracing::debug!("commits of {id} did not reach the host's repository: {e}");
+                        failed + 1
+                    }
+                };
                 // A box decides how often; the host how often at most.
-                tokio::time::sleep(core.landing_pause(&id)).await;
+                tokio::time::sleep(core.landing_pause(&id) + LANDING_RETRY * failed).await;
                 let mut state = core.state();
                 let Some(known) = state.boxes.get_mut(&id) else { return };
                 match known.landing {
                     Some(true) => known.landing = Some(false),
+                    _ if (1..=LANDING_RETRIES).contains(&failed) => {}
                     _ => {
                         known.landing = None;
                         return;
