@@ -16,10 +16,11 @@ const MAX_BUNDLE: u64 = 1024 * 1024 * 1024;
 
 /// Between two landings of one box, and when there have been many of late: each leaves a pack in the
 /// person's repository.
-const LANDING_RETRIES: u32 = 3;
-const LANDING_RETRY: Duration = Duration::from_secs(1);
 const LANDING_PAUSE: Duration = Duration::from_millis(300);
 const LONG_PAUSE: Duration = Duration::from_secs(3);
+/// How often a landing is tried again, and how much longer each time.
+const LANDING_RETRIES: u32 = 3;
+const LANDING_RETRY: Duration = Duration::from_secs(1);
 /// Landings a minute, and at once, that count as usual.
 pub const LANDINGS: (u32, u32) = (20, 60);
 
