@@ -22,6 +22,7 @@
 //! `refs/agentbox/<id>/`, and what the box makes comes back as a bundle ([`Boxes::export_bundle`]).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod answer;
 pub mod bundle;
 pub mod carry;
 pub mod certificates;

@@ -3,14 +3,14 @@
 //! The host says what is new and pins it; the box, whose repository is its own, does the rest and tells
 //! what it kept. What it tells is its own word: bounded, and only ever shown.
 
+use crate::answer::Answer;
 use crate::create::json_line;
 use crate::engine::limited;
-use crate::exec::{CtlCall, Sink};
+use crate::exec::CtlCall;
 use crate::files::{MADE_BY_TOOLS, Selection};
 use crate::project::{canonical_folder, configured_root};
 use crate::repo::{self, Found, News, Survey};
 use crate::{Boxes, Error, Record, RepoRecord};
-use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use protocol::resync::{MOST_KEPT, ResyncPlan, ResyncRepo, Resynced};
 use protocol::text::visible;
@@ -50,10 +50,10 @@ impl Boxes {
         });
         let feed = stream::iter([Ok(plan)]).chain(files);
         let call = CtlCall { args: vec!["resync".to_owned()], ..CtlCall::default() };
-        let mut answer = Answer(Vec::new());
+        let mut answer = Answer::to("resync", MAX_ANSWER);
         let told = self.ctl(&record.container, call, feed, &mut answer);
         limited("bring what is new to the box", PATIENCE, told).await??;
-        let told = understood(&answer.0)?;
+        let told = bounded(answer.read()?);
         let mut record = record.clone();
         // Where the box left something as it was, it is not known what it starts from.
         for (found, _, news) in all.iter().filter(|_| told.left.is_empty()) {
@@ -131,31 +131,11 @@ async fn selection(survey: &Survey, all: &[(&Found, String, News)]) -> Result<Se
 }
 
 /// What a box says, made harmless.
-fn understood(answer: &[u8]) -> Result<Resynced, Error> {
-    let mut told: Resynced = serde_json::from_slice(answer).map_err(bad)?;
+fn bounded(mut told: Resynced) -> Resynced {
     let short = |text: &String| visible(&text.chars().take(LONGEST_NAME).collect::<String>());
     told.kept = told.kept.iter().take(MOST_KEPT).map(short).collect();
     told.left = told.left.iter().take(MOST_LEFT).map(short).collect();
-    Ok(told)
-}
-
-fn bad(error: impl std::fmt::Display) -> Error {
-    Error::BadAnswer {
-        command: "resync".to_owned(),
-        why: protocol::text::shortened(&error.to_string(), 200),
-    }
-}
-
-struct Answer(Vec<u8>);
-
-impl Sink for Answer {
-    async fn take(&mut self, bytes: Bytes) -> Result<(), Error> {
-        if self.0.len() + bytes.len() > MAX_ANSWER {
-            return Err(bad("it is too long"));
-        }
-        self.0.extend_from_slice(&bytes);
-        Ok(())
-    }
+    told
 }
 
 #[cfg(test)]
@@ -169,12 +149,8 @@ mod tests {
             left: vec!["x".into(); 1000],
             ..Resynced::default()
         };
-        let told = understood(&serde_json::to_vec(&odd).unwrap()).unwrap();
+        let told = bounded(odd);
         assert_eq!((told.kept.len(), told.left.len()), (MOST_KEPT, MOST_LEFT));
         assert!(told.kept.iter().all(|name| !name.contains('\u{1b}') && name.len() < 4000));
-        assert!(understood(b"{}").unwrap().is_nothing());
-        for bad in [&b"[]"[..], b"", b"{\"commits\":-1}", b"{\"kept\":5}"] {
-            assert!(understood(bad).is_err() || bad == b"[]", "{bad:?}");
-        }
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! What the box answers is its own word: bounded, parsed, and never more than a name and two numbers.
 
+use crate::answer::Answer;
 use crate::create::json_line;
 use crate::engine::{QUICK, SLOW, limited};
-use crate::exec::{CtlCall, Nothing, Sink};
+use crate::exec::{CtlCall, Nothing};
 use crate::{Boxes, Error, Record};
-use bytes::Bytes;
 use futures_util::stream;
 use protocol::ctl::{BOX_USER, NewSession, SESSION_EXISTS, SessionBefore, SessionLine};
 use protocol::sessions::{Agent, is_session_name};
@@ -19,11 +19,11 @@ const MOST_BEFORE: usize = 16;
 impl Boxes {
     /// All sessions of a running box, oldest first.
     pub async fn sessions(&self, record: &Record) -> Result<Vec<SessionLine>, Error> {
-        let mut answer = Answer(Vec::new());
+        let mut answer = Answer::to("session", MAX_ANSWER);
         let call = session(&["list"]);
         let told = self.ctl(&record.container, call, stream::empty(), &mut answer);
         limited("list sessions", QUICK, told).await??;
-        let lines: Vec<SessionLine> = serde_json::from_slice(&answer.0).map_err(bad)?;
+        let lines: Vec<SessionLine> = answer.read()?;
         Ok(lines.into_iter().filter(|line| is_session_name(&line.name)).collect())
     }
 
@@ -48,10 +48,10 @@ impl Boxes {
 
     /// What ran when the box went down and does not run now. The box's own word.
     pub async fn sessions_before(&self, record: &Record) -> Result<Vec<SessionBefore>, Error> {
-        let mut answer = Answer(Vec::new());
+        let mut answer = Answer::to("session", MAX_ANSWER);
         let told = self.ctl(&record.container, session(&["before"]), stream::empty(), &mut answer);
         limited("list earlier sessions", QUICK, told).await??;
-        let lines: Vec<SessionBefore> = serde_json::from_slice(&answer.0).map_err(bad)?;
+        let lines: Vec<SessionBefore> = answer.read()?;
         let lines = lines.into_iter().filter(|line| is_session_name(&line.name));
         Ok(lines.take(MOST_BEFORE).collect())
     }
@@ -83,23 +83,4 @@ impl Boxes {
 fn session(args: &[&str]) -> CtlCall {
     let args = std::iter::once("session").chain(args.iter().copied()).map(str::to_owned);
     CtlCall { args: args.collect(), ..CtlCall::default() }
-}
-
-fn bad(error: impl std::fmt::Display) -> Error {
-    Error::BadAnswer {
-        command: "session".to_owned(),
-        why: protocol::text::shortened(&error.to_string(), 200),
-    }
-}
-
-struct Answer(Vec<u8>);
-
-impl Sink for Answer {
-    async fn take(&mut self, bytes: Bytes) -> Result<(), Error> {
-        if self.0.len() + bytes.len() > MAX_ANSWER {
-            return Err(bad("it is too long"));
-        }
-        self.0.extend_from_slice(&bytes);
-        Ok(())
-    }
 }
