@@ -27,7 +27,7 @@ const RECENT: i64 = 5 * 60;
 Exit codes: 2 when there is no such conversation, several could be meant, or this is a box.")]
 pub struct Args {
     /// The project's folder [default: this one]
-    #[arg(short = 'w', long, value_name = "PATH")]
+    #[arg(short = 'C', long, value_name = "PATH")]
     workspace: Option<PathBuf>,
 
     /// Only conversations with this agent
