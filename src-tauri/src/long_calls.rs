@@ -99,8 +99,10 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         // Files of this computer are asked about by the host itself: no page can say yes to them.
         Request::CreateBox(mut create) => {
             create.carry = create.carry.filter(|choice| *choice == CarryChoice::Skip);
-            // The page has no field for these.
+            // The page has no field for these: an image or an engine of its own is nearly root here, and
+            // that is said at a terminal or in the settings.
             create.image = None;
+            create.docker = create.docker.filter(|on| !on);
             create.keep_on_failure = false;
             Ok(Request::CreateBox(create))
         }
@@ -125,6 +127,11 @@ mod tests {
         copying["params"]["carry"] = json!({"kind": "copy", "digest": null, "by": "flag"});
         let Ok(Request::CreateBox(asked)) = permitted(copying) else { panic!() };
         assert_eq!(asked.carry, None, "the host asks");
+        let mut strong = json!({"method": "createBox", "params":
+            {"workspace": "/p", "name": null, "image": "evil/x", "snapshot": null, "docker": true}});
+        strong["params"]["keepOnFailure"] = json!(true);
+        let Ok(Request::CreateBox(asked)) = permitted(strong) else { panic!() };
+        assert_eq!((asked.image, asked.docker, asked.keep_on_failure), (None, None, false));
         assert!(
             permitted(json!({"method": "followUsage", "params":
             {"target": null, "everyMs": 2000}}))

@@ -38,7 +38,6 @@ export interface Form {
   pids: string;
   disk: string;
   screen: Wanted;
-  docker: Wanted;
 }
 
 export interface Making {
@@ -66,7 +65,6 @@ const empty = (): Form => ({
   pids: "",
   disk: "",
   screen: "default",
-  docker: "default",
 });
 
 export class NewBox {
@@ -262,7 +260,7 @@ export function request(form: Form, folder: FolderView): CreateBox {
     name: form.name.trim() || null,
     image: null,
     vnc: wanted(form.screen),
-    docker: wanted(form.docker),
+    docker: null,
     snapshot: form.checkpoint || null,
     fromBranch: repository && form.branch === "from" ? form.from : null,
     useBranch: repository && form.branch === "on" ? form.on : null,
