@@ -205,14 +205,28 @@ fn shows(world: &World, name: &str, agent: &str, words: &[&str]) {
 }
 
 /// Puts a conversation of a box where the agent would have it, had it been held on this computer.
-fn take_home(world: &World, name: &str, found: &str, to: impl Fn(&str) -> String) -> String {
-    let path = world.box_ok(name, found);
-    let text = world.box_ok(name, &format!("cat '{path}'"));
+/// Agents write down what they show a little later.
+fn take_home(
+    world: &World,
+    name: &str,
+    (found, words): (&str, &[&str]),
+    to: impl Fn(&str) -> String,
+) -> String {
+    let (path, written) = eventually_or(AT_LAST, "the conversation written down", || {
+        let output = world.in_box(name, &format!("file=$({found}) && echo $file && cat $file"));
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        match out.split_once('\n') {
+            Some((path, kept)) if words.iter().all(|word| kept.contains(word)) => {
+                Ok((path.to_owned(), kept.to_owned()))
+            }
+            _ => Err(format!("{out}{err}")),
+        }
+    });
     let file = PathBuf::from(&path);
     let stem = file.file_stem().unwrap().to_str().unwrap();
     let id = stem[stem.len() - ID.len()..].to_owned();
     let own = format!("\"{}\"", world.project().display());
-    write(world, &to(&path), &(text.replace("\"/workspace\"", &own) + "\n"));
+    write(world, &to(&path), &(written.replace("\"/workspace\"", &own) + "\n"));
     id
 }
 
@@ -227,7 +241,7 @@ fn claude_goes_on_in_a_box_with_what_was_said_here() {
     let talk = ["Remember the word zebra", "All done here."];
     shows(&world, "cla", "claude", &talk);
     let find = "ls ~/.claude/projects/-workspace/*.jsonl";
-    let id = take_home(&world, "cla", find, |path| {
+    let id = take_home(&world, "cla", (find, &talk), |path| {
         let name = PathBuf::from(path);
         claudes(&world, name.file_stem().unwrap().to_str().unwrap())
     });
@@ -270,7 +284,7 @@ fn codex_goes_on_in_a_box_with_what_was_said_here() {
     let talk = ["Remember the word zebra", "All done here."];
     shows(&world, "cxa", "codex", &talk);
     let find = "ls ~/.codex/sessions/*/*/*/*.jsonl";
-    let id = take_home(&world, "cxa", find, |path| {
+    let id = take_home(&world, "cxa", (find, &talk), |path| {
         path.strip_prefix("/home/vscode/").unwrap().to_owned()
     });
 
