@@ -88,22 +88,31 @@ say_how_to_join() {
   hint "  sudo usermod -aG $(stat -Lc %G /var/run/docker.sock) $(id -un)"
 }
 
-# start_dockerd LOG ARG…: detached, so that it outlives this shell and holds none of its files.
-start_dockerd() {
+# start_detached LOG COMMAND…: as root. It outlives this shell and holds none of its files.
+start_detached() {
   local log=$1
   shift
   # shellcheck disable=SC2016 # the inner shell expands these
-  as_root sh -c 'log=$1; shift; exec setsid dockerd "$@" >>"$log" 2>&1' sh "$log" "$@" \
+  as_root sh -c 'log=$1; shift; exec setsid "$@" >>"$log" 2>&1' sh "$log" "$@" \
     </dev/null >/dev/null 2>&1 9>&- &
 }
 
 # Private engines for tests: their own bridge, data and socket, so that they never disturb another one.
-# The data stays between runs, because the layers of the box image are in it.
-TEST_ENGINES=${TEST_ENGINES:-1}
-test_engine_run() { echo "${TEST_ENGINE_RUN:-/run/agentbox-test}$1"; }
-test_engine_data() { echo "${TEST_ENGINE_DATA:-/var/lib/agentbox-test}$1"; }
+# The data stays between runs, because the layers of the box image are in it. TEST_ENGINE is the number of
+# the first; the one after it lets two tests run at once, because boxes have names, and a name can be had
+# once on an engine. Two engines change the same firewall rules under each other's hands, so the second has
+# a network of its own, with nothing in it but what runs there.
+TEST_ENGINE=${TEST_ENGINE:-1}
+SECOND_ENGINE=$((TEST_ENGINE + 1))
+test_engine_run() { echo "/run/agentbox-test$1"; }
+test_engine_data() { echo "/var/lib/agentbox-test$1"; }
 test_engine_host() { echo "unix://$(test_engine_run "$1")/docker.sock"; }
-TEST_ENGINE_HOST=$(test_engine_host "${TEST_ENGINES%% *}")
+TEST_ENGINE_HOST=$(test_engine_host "$TEST_ENGINE")
+
+# in_net_of NUMBER: the words before a command that is to see what that engine's boxes publish.
+in_net_of() {
+  [ "$1" != "$SECOND_ENGINE" ] || echo "nsenter --net=/run/netns/agentbox-test$1"
+}
 
 # The group that may use the socket.
 engine_group() {
@@ -114,21 +123,30 @@ engine_group() {
 
 # start_test_engine NUMBER GROUP
 start_test_engine() {
-  local n=$1 group=$2 run data bridge=agentbox-test$1
-  run=$(test_engine_run "$n") data=$(test_engine_data "$n")
+  local n=$1 group=$2 run data net bridge=agentbox-test$1
+  run=$(test_engine_run "$n") data=$(test_engine_data "$n") net=$(in_net_of "$n")
   stop_test_engine "$n" # what a killed run left behind
   as_root mkdir -p "$run" "$data"
   as_root rm -f "$data/dockerd.log"
-  as_root ip link add name "$bridge" type bridge
-  as_root ip addr add "10.21$((2 * n + 1)).0.1/24" dev "$bridge"
-  as_root ip link set "$bridge" up
-  start_dockerd "$data/dockerd.log" --host "unix://$run/docker.sock" --group "$group" \
-    --bridge "$bridge" --default-address-pool "base=10.21$((2 * n + 2)).0.0/16,size=24" \
+  [ -z "$net" ] || as_root ip netns add "agentbox-test$n"
+  # shellcheck disable=SC2086 # words
+  as_root $net sh -ec "ip link set lo up; ip link add name $bridge type bridge
+    ip addr add 10.$((211 + 2 * n)).0.1/24 dev $bridge; ip link set $bridge up"
+  run_test_engine "$n" --host "unix://$run/docker.sock" --group "$group" \
+    --bridge "$bridge" --default-address-pool "base=10.$((212 + 2 * n)).0.0/16,size=24" \
     --data-root "$data/data" --exec-root "$run/exec" --pidfile "$run/docker.pid"
   await 60 engine_pings "unix://$run/docker.sock" || {
     as_root tail -n 30 "$data/dockerd.log" >&2
     die "the engine for the tests did not start; its log is $data/dockerd.log"
   }
+}
+
+# run_test_engine NUMBER ARG…
+run_test_engine() {
+  local n=$1
+  shift
+  # shellcheck disable=SC2046 # words
+  start_detached "$(test_engine_data "$n")/dockerd.log" $(in_net_of "$n") dockerd "$@"
 }
 
 # By pid file: nobody else's engine has this one.
@@ -152,8 +170,13 @@ stop_test_engine() {
     await 60 ended "$pid" || as_root kill -9 "$pid"
   fi
   as_root rm -rf "$run"
-  # An engine leaves bridges and firewall rules in the kernel. All of its own are in two address ranges.
-  ip -o -4 addr show | awk -v ours="^10[.]21[$((2 * n + 1))$((2 * n + 2))][.]" '$4 ~ ours { print $2 }' | sort -u | while read -r bridge; do
+  # An engine leaves bridges and firewall rules in the kernel.
+  if [ -n "$(in_net_of "$n")" ]; then
+    [ ! -e "/run/netns/agentbox-test$n" ] || as_root ip netns delete "agentbox-test$n"
+    return
+  fi
+  # All of its own are in two address ranges.
+  ip -o -4 addr show | awk -v ours="^10[.]($((211 + 2 * n))|$((212 + 2 * n)))[.]" '$4 ~ ours { print $2 }' | sort -u | while read -r bridge; do
     remove_firewall_rules "$bridge"
     as_root ip link delete "$bridge"
   done
@@ -215,7 +238,8 @@ ensure_tester() {
   id -nG "$TEST_USER" | grep -qwF -e "$group" || usermod -aG "$group" "$TEST_USER"
 }
 
-# as_tester NAME=VALUE… COMMAND…: with a clean environment, as the user of the tests.
+# as_tester NAME=VALUE… COMMAND…: with a clean environment, as the user of the tests; in the network of
+# engine number IN_NET_OF.
 as_tester() {
   local clean=(env -i "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" LC_ALL=C.UTF-8
     RUST_BACKTRACE=1)
@@ -225,7 +249,8 @@ as_tester() {
     [ -z "${!name:-}" ] || clean+=("$name=${!name}")
   done
   if is_root; then
-    setpriv --reuid "$TEST_USER" --regid "$TEST_USER" --init-groups "${clean[@]}" "$@"
+    # shellcheck disable=SC2046 # words
+    $(in_net_of "${IN_NET_OF:-}") setpriv --reuid "$TEST_USER" --regid "$TEST_USER" --init-groups "${clean[@]}" "$@"
   else
     "${clean[@]}" "$@"
   fi
@@ -260,7 +285,7 @@ small_disk() {
 # takes the words `kill` and `start`. There is none for an engine that is somebody else's.
 keep_engines() {
   local n pid pipe command
-  for n in $TEST_ENGINES; do
+  for n in "$TEST_ENGINE" "$SECOND_ENGINE"; do
     pid=$(test_engine_pid "$n") || continue
     pipe=$1/$(basename "$(test_engine_run "$n")").restart
     mapfile -d '' -t command <"/proc/$pid/cmdline"
@@ -282,7 +307,7 @@ restart_engine() {
       start)
         # What it left behind may be in the way of the first try, as after any crash.
         for _ in 1 2 3; do
-          test_engine_pid "$n" || start_dockerd "$(test_engine_data "$n")/dockerd.log" "$@"
+          test_engine_pid "$n" || run_test_engine "$n" "$@"
           ! await 25 engine_pings "$(test_engine_host "$n")" || break
         done
         ;;
