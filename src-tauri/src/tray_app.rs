@@ -49,13 +49,8 @@ pub fn home() -> Result<PathBuf, Failure> {
     Ok(home)
 }
 
-/// Two workers are plenty for a tray, and each costs memory.
 pub fn runtime() -> Result<Runtime, Failure> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|e| Failure::new(format!("no threads to work with: {e}.")))
+    host::runtime().map_err(|e| Failure::new(format!("no threads to work with: {e}.")))
 }
 
 fn show_the_running_one(home: &Path) -> Result<(), Failure> {

@@ -47,6 +47,7 @@ mod remotes;
 mod resolve;
 mod rest;
 mod resync;
+mod runtime;
 #[cfg(test)]
 mod samples;
 mod sessions;
@@ -64,6 +65,7 @@ mod ways;
 pub use api::Api;
 pub use doctor::offline as offline_doctor;
 pub use policies::project_settings;
+pub use runtime::runtime;
 pub use start::{Host, Options, StartError};
 
 use std::path::PathBuf;

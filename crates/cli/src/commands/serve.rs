@@ -8,9 +8,6 @@ use std::path::Path;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-/// Two are enough to keep one call from holding up another, and few enough to stay small.
-const WORKERS: usize = 2;
-
 /// Run the host without a desktop
 ///
 /// For servers and terminals: questions are answered with `agentbox approvals --answer` or
@@ -36,12 +33,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     let settings =
         settings::Settings::load(&ctx.home).map_err(|e| CommandError::usage(e.to_string()))?;
     let options = Options { home: ctx.home.clone(), kind: Kind::Headless, settings };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKERS)
-        .thread_name("agentbox")
-        .enable_all()
-        .build()?;
-    match runtime.block_on(serve(&ctx.ui, options)) {
+    match host::runtime()?.block_on(serve(&ctx.ui, options)) {
         Ok(()) => Ok(Exit::OK),
         Err(StartError::AlreadyRunning { .. }) if args.detached => Ok(Exit::OK),
         Err(error) => Err(explain(&error)),
