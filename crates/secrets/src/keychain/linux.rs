@@ -38,6 +38,8 @@ pub(crate) struct Keychain {
     /// None means the bus of this session.
     address: Option<String>,
     link: Mutex<Option<Link>>,
+    /// The default collection at the last call.
+    last: Mutex<Option<OwnedObjectPath>>,
 }
 
 /// A keyring process we talk to.
@@ -48,7 +50,7 @@ struct Link {
     session: OwnedObjectPath,
 }
 
-/// Its default collection, unlocked a moment ago.
+/// One of its collections.
 struct Collection {
     link: Link,
     path: OwnedObjectPath,
@@ -56,12 +58,12 @@ struct Collection {
 
 impl Keychain {
     pub fn new(home: String) -> Self {
-        Self { home, address: None, link: Mutex::new(None) }
+        Self { home, address: None, link: Mutex::default(), last: Mutex::default() }
     }
 
     pub fn on_bus(home: &str, address: &str) -> Self {
         let address = Some(address.to_owned());
-        Self { home: home.to_owned(), address, link: Mutex::new(None) }
+        Self { address, ..Self::new(home.to_owned()) }
     }
 
     /// Whether credentials could be kept in this session.
@@ -70,10 +72,8 @@ impl Keychain {
     }
 
     pub async fn get(&self, id: &SecretId) -> Result<Option<Value>, Error> {
-        let collection = self.open().await?;
-        let Some(item) = collection.search(&self.attributes(id)).await?.into_iter().next() else {
-            return Ok(None);
-        };
+        let (collection, items) = self.find(&self.attributes(id)).await?;
+        let Some(item) = items.into_iter().next() else { return Ok(None) };
         let session = collection.link.session.as_ref();
         let asked = collection.link.call(&item, ITEM, "GetSecret", &(session,)).await;
         let reply = asked.map_err(failure)?;
@@ -129,17 +129,47 @@ impl Keychain {
         attributes
     }
 
+    /// The items with these attributes. Every agent's read waits for this, so all that has to be asked is
+    /// asked at once, of the collection that was the default last time; if it is not, nothing of it counts.
+    async fn find(
+        &self,
+        attributes: &Attributes<'_>,
+    ) -> Result<(Collection, Vec<OwnedObjectPath>), Error> {
+        if let (Some(link), Some(path)) = (kept(&self.link), kept(&self.last)) {
+            let likely = Collection { link, path };
+            let (default, locked, items) = tokio::join!(
+                likely.link.default_collection(),
+                likely.is_locked(),
+                likely.search(attributes)
+            );
+            if default.is_ok_and(|default| default == likely.path) {
+                return if locked? { Err(Error::Locked) } else { Ok((likely, items?)) };
+            }
+        }
+        let collection = self.open().await?;
+        let items = collection.search(attributes).await?;
+        Ok((collection, items))
+    }
+
     async fn open(&self) -> Result<Collection, Error> {
-        let kept = self.link.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(link) = kept
+        if let Some(link) = kept(&self.link)
             && let Ok(path) = link.default_collection().await
         {
-            return Collection::unlocked(link, path).await;
+            return self.unlocked(link, path).await;
         }
         let link = Link::new(self.address.as_deref()).await?;
-        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = Some(link.clone());
+        keep(&self.link, &link);
         let path = link.default_collection().await.map_err(failure)?;
-        Collection::unlocked(link, path).await
+        self.unlocked(link, path).await
+    }
+
+    async fn unlocked(&self, link: Link, path: OwnedObjectPath) -> Result<Collection, Error> {
+        if path.as_str() == NOTHING {
+            return Err(Error::Missing("it has no default keyring".into()));
+        }
+        keep(&self.last, &path);
+        let collection = Collection { link, path };
+        if collection.is_locked().await? { Err(Error::Locked) } else { Ok(collection) }
     }
 }
 
@@ -194,14 +224,8 @@ impl Link {
 }
 
 impl Collection {
-    async fn unlocked(link: Link, path: OwnedObjectPath) -> Result<Self, Error> {
-        if path.as_str() == NOTHING {
-            return Err(Error::Missing("it has no default keyring".into()));
-        }
-        if link.property(&path, COLLECTION, "Locked").await? {
-            return Err(Error::Locked);
-        }
-        Ok(Self { link, path })
+    async fn is_locked(&self) -> Result<bool, Error> {
+        self.link.property(&self.path, COLLECTION, "Locked").await
     }
 
     async fn search(&self, attributes: &Attributes<'_>) -> Result<Vec<OwnedObjectPath>, Error> {
@@ -244,6 +268,14 @@ impl Collection {
 }
 
 const NONSENSE: &str = "the keyring answered something that is not the Secret Service's protocol";
+
+fn kept<T: Clone>(place: &Mutex<Option<T>>) -> Option<T> {
+    place.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn keep<T: Clone>(place: &Mutex<Option<T>>, what: &T) {
+    *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(what.clone());
+}
 
 fn read<T>(reply: &Message) -> Result<T, Error>
 where
