@@ -32,6 +32,7 @@ impl Live {
             | HostEvent::ShowWindow { .. }
             | HostEvent::JobChanged { .. }
             | HostEvent::JobsCleared { .. }
+            | HostEvent::UnitsChanged { .. }
             | HostEvent::Told { .. } => {}
         }
     }

@@ -320,3 +320,27 @@ fn the_tray_opens_the_page_for_a_new_box_and_a_boxs_web_app() {
         if lines() == address.repeat(2) { Ok(()) } else { Err(lines()) }
     });
 }
+
+#[test]
+fn a_card_follows_the_tasks_and_services_of_its_box() {
+    let world = World::desktop();
+    let yaml = "tasks:
+  install: {command: 'until [ -e go ]; do sleep 0.1; done'}
+services:
+  web: {command: 'until [ -e fall ]; do sleep 0.1; done; exit 3', needs: [install], restart: never}
+";
+    std::fs::write(world.project().join("agentbox.yaml"), yaml).unwrap();
+    world.create("carded");
+    let window = window(&world, "boxes");
+    let unit = |name: &str| id(&format!("unit-carded-{name}"));
+    click(&window, "units-carded");
+    window.find_text(&unit("web"), "waits for install", SOON);
+    window.find_text(&id("units-carded"), "0 of 1 service up, 0 of 1 task done", SOON);
+    world.box_ok("carded", "touch go");
+    window.find_text(&unit("install"), "done", SOON);
+    window.find_text(&id("units-carded"), "1 of 1 service up, 1 of 1 task done", SOON);
+    shoot(&window, "card-services");
+    world.box_ok("carded", "touch fall");
+    window.find_text(&unit("web"), "crashed", SOON);
+    shoot(&window, "card-services-crashed");
+}

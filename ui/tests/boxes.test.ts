@@ -1,6 +1,7 @@
 // The boxes: what their cards say, and what their verbs do.
 import { describe, expect, test } from "vitest";
 import type { BoxState } from "../src/lib/bindings/BoxState";
+import type { BoxStatus } from "../src/lib/bindings/BoxStatus";
 import type { BoxUsage } from "../src/lib/bindings/BoxUsage";
 import { error } from "./fake";
 import { box, question } from "./samples";
@@ -300,4 +301,65 @@ test("j and k move between the cards", async () => {
   expect(document.activeElement).toBe(at("box-perf"));
   await user.keyboard("k");
   expect(document.activeElement).toBe(at("box-fix-login"));
+});
+
+describe("tasks and services", () => {
+  const service = { state: "ready", port: 3000, probed: true, expose: null, blockedOn: [] as string[], restarts: 0 } as const;
+  const task = { state: "done", blockedOn: [] as string[], lastExitCode: 0 } as const;
+  const told = (more: Partial<BoxStatus> = {}): BoxStatus => ({
+    schema: 1,
+    boxId: "b00000001",
+    timestamp: "2026-01-01T00:00:00.000Z",
+    services: [{ ...service, name: "web" }],
+    tasks: [{ ...task, name: "install" }],
+    ports: [],
+    configError: null,
+    ...more,
+  });
+
+  async function openWith(first: BoxStatus | null) {
+    let now = first;
+    const opened = await open([]);
+    opened.host.on("units", () => now);
+    await opened.say({ ...opened.snapshot, boxes: [box()] } as typeof opened.snapshot);
+    await pass(0);
+    const tell = async (next: BoxStatus) => {
+      now = next;
+      await opened.say({ type: "unitsChanged", id: box().id });
+      await pass(0);
+    };
+    return { ...opened, tell };
+  }
+
+  test("are told in one line, and each by itself", async () => {
+    await openWith(told());
+    expect(words("units-fix-login")).toContain("1 of 1 service up, 1 of 1 task done");
+    expect(words("unit-fix-login-web")).toBe("● web ready, port 3000");
+    expect((at("units-fix-login") as HTMLDetailsElement).open).toBe(false);
+  });
+
+  test("follow what the box tells: what waits says for what, and a crash opens the list", async () => {
+    const waits = { ...service, name: "web", state: "waiting" as const, blockedOn: ["install"] };
+    const { tell } = await openWith(told({ services: [waits], tasks: [{ ...task, name: "install", state: "running" }] }));
+    expect(words("unit-fix-login-web")).toBe("◌ web waits for install");
+    expect(words("units-fix-login")).toContain("0 of 1 service up, 0 of 1 task done");
+    await tell(told({ tasks: [{ ...task, name: "install", state: "failed", lastExitCode: 7 }] }));
+    expect(words("unit-fix-login-install")).toBe("✕ install failed, exit code 7");
+    expect((at("units-fix-login") as HTMLDetailsElement).open).toBe(true);
+  });
+
+  test("a box without any has no line for them; names that come twice break nothing", async () => {
+    const { tell } = await openWith(null);
+    expect(maybe("units-fix-login")).toBeNull();
+    await tell(told({ services: [], tasks: [] }));
+    expect(maybe("units-fix-login")).toBeNull();
+    await tell(told({ services: [{ ...service, name: "web" }, { ...service, name: "web" }] }));
+    expect(words("units-fix-login")).toContain("2 of 2 services up");
+  });
+
+  test("a file with mistakes is shown with them", async () => {
+    await openWith(told({ services: [], tasks: [], configError: "agentbox.yaml:2:3: services.web: needs command" }));
+    expect(words("units-fix-login")).toContain("agentbox.yaml has mistakes");
+    expect(words("mistakes-fix-login")).toContain("services.web");
+  });
 });

@@ -168,6 +168,9 @@ impl Events {
         };
         for (id, status) in &statuses {
             store.put_status(id, status.as_str()).await?;
+            if let Some(core) = self.core.upgrade() {
+                core.send(HostEvent::UnitsChanged { id: id.clone() });
+            }
         }
         store.put_events(events, dropped).await
     }

@@ -556,6 +556,10 @@ pub enum HostEvent {
     JobsCleared {
         ids: Vec<JobId>,
     },
+    /// Tasks and services of a box are not as they were; [`Request::Units`] says how they are.
+    UnitsChanged {
+        id: BoxId,
+    },
 }
 
 /// A failure a client can act on. Only `code` may be matched.

@@ -8,6 +8,7 @@ import type { AuditRecord } from "./bindings/AuditRecord";
 import type { AuditVerdict } from "./bindings/AuditVerdict";
 import type { BoxDetails } from "./bindings/BoxDetails";
 import type { BoxId } from "./bindings/BoxId";
+import type { BoxStatus } from "./bindings/BoxStatus";
 import type { BoxUsage } from "./bindings/BoxUsage";
 import type { BoxView } from "./bindings/BoxView";
 import type { ControlError } from "./bindings/ControlError";
@@ -82,6 +83,8 @@ export class AppState {
 
   /** What boxes use, while their page is open. */
   usage = $state.raw<Record<BoxId, BoxUsage>>({});
+  /** Tasks and services of the boxes somebody looks at. */
+  units = $state.raw<Record<BoxId, BoxStatus | null>>({});
   /** The box in the making. It goes on whichever page is shown. */
   readonly newBox: NewBox;
 
@@ -160,6 +163,9 @@ export class AppState {
       case "resolved":
         this.#resolved(event.id, event.outcome);
         this.news += 1;
+        break;
+      case "unitsChanged":
+        if (event.id in this.units) void this.#readUnits(event.id);
         break;
       case "status":
         this.status = event.status;
@@ -382,6 +388,25 @@ export class AppState {
 
   details(id: BoxId): Promise<BoxDetails> {
     return this.#call({ method: "details", params: toBox(id) });
+  }
+
+  /** Keeps a box's tasks and services up to date until what it returns is called. */
+  followUnits(id: BoxId): () => void {
+    this.units = { ...this.units, [id]: null };
+    void this.#readUnits(id);
+    return () => {
+      const { [id]: _, ...others } = this.units;
+      this.units = others;
+    };
+  }
+
+  async #readUnits(id: BoxId): Promise<void> {
+    try {
+      const units = await this.#call<BoxStatus | null>({ method: "units", params: toBox(id) });
+      if (id in this.units) this.units = { ...this.units, [id]: units };
+    } catch {
+      // The card shows what it knew; the next change, or the host's return, asks again.
+    }
   }
 
   openPlace(id: BoxId, place: Place): Promise<void> {

@@ -7,6 +7,7 @@ import type { ControlError } from "./bindings/ControlError";
 import type { Level } from "./bindings/Level";
 import type { Outcome } from "./bindings/Outcome";
 import type { Surface } from "./bindings/Surface";
+import type { UnitState } from "./bindings/UnitState";
 
 /** Said when a question went away and nothing told how. */
 export const NO_LONGER_OPEN = "This question is no longer open";
@@ -69,6 +70,25 @@ export const AGENT_STATES: Record<AgentState, string> = {
   working: "works",
   waiting: "waits for you",
   done: "done",
+};
+
+export type Tone = "good" | "warn" | "bad" | "calm";
+
+/** What a task or a service is doing. */
+export const UNIT_STATES: Record<UnitState, { symbol: string; words: string; tone: Tone }> = {
+  pending: { symbol: "○", words: "not begun", tone: "calm" },
+  waiting: { symbol: "◌", words: "waits", tone: "calm" },
+  running: { symbol: "◐", words: "runs", tone: "calm" },
+  done: { symbol: "✓", words: "done", tone: "good" },
+  failed: { symbol: "✕", words: "failed", tone: "bad" },
+  skipped: { symbol: "○", words: "left out", tone: "warn" },
+  starting: { symbol: "◐", words: "starts", tone: "calm" },
+  ready: { symbol: "●", words: "ready", tone: "good" },
+  unhealthy: { symbol: "▲", words: "runs, but is not ready", tone: "warn" },
+  backoff: { symbol: "▲", words: "ended, starts again soon", tone: "warn" },
+  crashed: { symbol: "✕", words: "crashed", tone: "bad" },
+  stopped: { symbol: "○", words: "stopped", tone: "calm" },
+  unknown: { symbol: "?", words: "unknown", tone: "calm" },
 };
 
 /** Whatever a call was rejected with, as an error with a code. */
