@@ -2,10 +2,11 @@
 //! settings with what the box has.
 //!
 //! The person's settings win; what only the box has stays. Claude's own state file is touched once: an
-//! account lives in it that must not be written over later.
+//! account lives in it that must not be written over later. Whatever image the box is from, its own
+//! workspace is trusted: the box is the sandbox.
 
 use crate::error::{Doing, Error, Result};
-use protocol::ctl::INCOMING;
+use protocol::ctl::{INCOMING, paths};
 use protocol::sessions::Agent;
 use std::ffi::OsString;
 use std::fs;
@@ -66,9 +67,33 @@ fn claude(home: &Path) -> Result<()> {
         for (key, value) in incoming {
             own.entry(key).or_insert(value);
         }
+        trusted_by_claude(&mut own);
         write(&state, &serde_json::Value::Object(own).to_string())?;
     }
     write(&settled, "")
+}
+
+/// Nobody is shown around or asked about trust, unless the box says otherwise.
+fn trusted_by_claude(state: &mut serde_json::Map<String, serde_json::Value>) {
+    use serde_json::json;
+    state.entry("hasCompletedOnboarding").or_insert(json!(true));
+    let projects = state.entry("projects").or_insert_with(|| json!({}));
+    let Some(projects) = projects.as_object_mut() else { return };
+    let own = projects.entry(paths::WORKSPACE).or_insert_with(|| json!({}));
+    if let Some(own) = own.as_object_mut() {
+        own.entry("hasTrustDialogAccepted").or_insert(json!(true));
+    }
+}
+
+fn trusted_by_codex(config: &mut toml::Table) {
+    use toml::{Table, Value};
+    let table = || Value::Table(Table::new());
+    let projects = config.entry("projects").or_insert_with(table);
+    let Some(projects) = projects.as_table_mut() else { return };
+    let own = projects.entry(paths::WORKSPACE).or_insert_with(table);
+    if let Some(own) = own.as_table_mut() {
+        own.entry("trust_level").or_insert_with(|| Value::String("trusted".into()));
+    }
 }
 
 fn codex(home: &Path) -> Result<()> {
@@ -79,7 +104,8 @@ fn codex(home: &Path) -> Result<()> {
     let own = fs::read_to_string(&path).unwrap_or_default();
     let bad =
         |e: toml::de::Error| Error::BadInput(format!("settings of Codex that are no TOML: {e}"));
-    let merged = merged(incoming.parse().map_err(bad)?, own.parse().unwrap_or_default());
+    let mut merged = merged(incoming.parse().map_err(bad)?, own.parse().unwrap_or_default());
+    trusted_by_codex(&mut merged);
     write(&path, &merged.to_string())
 }
 
@@ -153,6 +179,33 @@ mod tests {
         let dir =
             home(&[(".codex/config.toml", "no [ toml"), (&incoming("codex.toml"), "a = 1\n")]);
         codex(dir.path()).unwrap();
-        assert_eq!(fs::read_to_string(dir.path().join(".codex/config.toml")).unwrap(), "a = 1\n");
+        assert_eq!(
+            fs::read_to_string(dir.path().join(".codex/config.toml")).unwrap(),
+            "a = 1\n\n[projects.\"/workspace\"]\ntrust_level = \"trusted\"\n"
+        );
+    }
+
+    #[test]
+    fn the_workspace_is_trusted_unless_the_box_says_otherwise() {
+        let dir = home(&[
+            (&incoming("claude.json"), "{}"),
+            (&incoming("codex.toml"), "a = 1\n"),
+            (".codex/config.toml", "[projects.'/workspace']\ntrust_level = 'untrusted'\n"),
+        ]);
+        claude(dir.path()).unwrap();
+        let state = fs::read_to_string(dir.path().join(".claude.json")).unwrap();
+        let state: serde_json::Value = serde_json::from_str(&state).unwrap();
+        assert_eq!(state["hasCompletedOnboarding"], true);
+        assert_eq!(state["projects"]["/workspace"]["hasTrustDialogAccepted"], true);
+        codex(dir.path()).unwrap();
+        let config = fs::read_to_string(dir.path().join(".codex/config.toml")).unwrap();
+        assert!(config.contains("untrusted"), "{config}");
+        let mut own = serde_json::Map::new();
+        own.insert(
+            "projects".into(),
+            serde_json::json!({"/workspace": {"hasTrustDialogAccepted": false}}),
+        );
+        trusted_by_claude(&mut own);
+        assert_eq!(own["projects"]["/workspace"]["hasTrustDialogAccepted"], false);
     }
 }
