@@ -1,6 +1,6 @@
 //! A box's screen as a person sees it: the page of its address, drawn by a real browser.
 
-use crate::image::full;
+use crate::image::{full, inspect, published};
 use crate::urls::free_port;
 use crate::world::{SOON, World, text};
 use agentbox_e2e::screen::colour;
@@ -89,17 +89,36 @@ fn a_screen_is_drawn_by_a_browser_at_the_address_that_is_printed() {
     });
 }
 
-#[test]
-fn boxes_16_48_a_box_without_a_screen_says_so() {
-    let world = full("");
-    world.json(&["create", "-n", "sightless", "--no-vnc"]);
-    world.ok(&["stop", "sightless"]);
-    for args in [&["screen", "sightless"][..], &["screen", "sightless", "--print"]] {
+#[track_caller]
+fn has_no_screen(world: &World, name: &str) {
+    for args in [&["screen", name][..], &["screen", name, "--print"]] {
         let refused = world.agentbox(args);
         assert_eq!(refused.status.code(), Some(1));
         assert!(refused.stdout.is_empty(), "{refused:?}");
         let said = text(&refused.stderr);
         assert!(said.contains("VNC is disabled") && said.contains("hint: "), "{said}");
     }
+}
+
+/// Nor has a box of an image that has no screen for any box.
+#[test]
+fn boxes_16_48_a_box_of_the_smallest_image_has_no_screen_and_says_so() {
+    let world = World::headless();
+    world.create("eyeless");
+    has_no_screen(&world, "eyeless");
+    let ports = published(&inspect("eyeless"));
+    assert!(!ports.iter().any(|(inner, _, _)| inner == "6080/tcp"), "{ports:?}");
+    world.ok(&["stop", "eyeless"]);
+    has_no_screen(&world, "eyeless");
+    assert_eq!(world.json(&["list"])["boxes"][0]["state"], "stopped", "it is not started for that");
+}
+
+#[test]
+fn boxes_16_48_a_box_without_a_screen_says_so() {
+    let world = full("");
+    world.json(&["create", "-n", "sightless", "--no-vnc"]);
+    has_no_screen(&world, "sightless");
+    world.ok(&["stop", "sightless"]);
+    has_no_screen(&world, "sightless");
     assert_eq!(world.json(&["list"])["boxes"][0]["state"], "stopped", "it is not started for that");
 }

@@ -1,5 +1,6 @@
 //! `agentbox.yaml` before a box is made, and the files of this computer it wants in there.
 
+use crate::create_faults::{nothing_is_left, repository};
 use crate::world::{Running, World, docker, text};
 use agentbox_e2e::pty::Terminal;
 use agentbox_e2e::wait::eventually;
@@ -54,6 +55,7 @@ fn boxes_16_05_a_mistake_in_agentbox_yaml_costs_nothing() {
     let world = World::headless();
     let bad = "services:\n  web: {}\ntasks:\n  t: {command: x, needs: [nobody]}\n  u: {command: [a, 5]}\n";
     configure(&world, bad);
+    let before = repository(&world);
     let (code, _, said) = run(&world, &["create", "-n", "broken"], &[]);
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("agentbox.yaml validation failed:"), "{said}");
@@ -65,7 +67,8 @@ fn boxes_16_05_a_mistake_in_agentbox_yaml_costs_nothing() {
         assert!(said.contains(line), "no {line} in {said}");
     }
     assert_eq!(boxes(&world), 0);
-    assert!(!is_on_engine("broken"));
+    nothing_is_left(&world, "after a mistake in agentbox.yaml");
+    assert_eq!(repository(&world), before);
 
     let (code, out, said) = run(&world, &["validate"], &[]);
     assert_eq!((code, out.as_str()), (Some(2), ""), "{said}");
@@ -96,12 +99,26 @@ fn boxes_16_15_files_of_this_computer_need_a_yes_of_their_own() {
         "{said}"
     );
     assert_eq!(boxes(&world), 0);
+    nothing_is_left(&world, "without a yes");
 
-    let skip = [("AGENTBOX_CARRY", "skip"), ("AGENTBOX_CARRY_YES", "1")];
-    let (code, _, said) = run(&world, &["create", "-n", "without"], &skip);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("1 entries of carry in agentbox.yaml were not copied"), "{said}");
-    assert!(!world.in_box("without", "test -e ~/notes").status.success());
+    // By the variable alone, by the flag alone, and against a yes.
+    let skip = ("AGENTBOX_CARRY", "skip");
+    for (name, flags, env) in [
+        ("by-variable", &["-y"][..], &[skip][..]),
+        ("by-flag", &["--carry", "skip"], &[]),
+        ("in-doubt", &["--carry", "skip"], &[("AGENTBOX_CARRY_YES", "1")]),
+        ("both-said", &[], &[skip, ("AGENTBOX_CARRY_YES", "1")]),
+    ] {
+        let (code, _, said) = run(&world, &[&["create", "-n", name], flags].concat(), env);
+        assert_eq!(code, Some(0), "{name}: {said}");
+        let told = "1 entries of carry in agentbox.yaml were not copied";
+        assert!(said.contains(told), "{name}: {said}");
+        assert!(!world.in_box(name, "test -e ~/notes").status.success(), "{name}");
+        assert!(!world.audit_kinds(name).contains(&"carried".to_owned()), "{name}");
+        world.ok(&["destroy", "-y", name]);
+    }
+    let (code, _, said) = run(&world, &["create", "-n", "odd"], &[("AGENTBOX_CARRY", "maybe")]);
+    assert_eq!(code, Some(2), "{said}");
 }
 
 #[test]

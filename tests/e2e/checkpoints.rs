@@ -1,7 +1,8 @@
 //! Boxes kept as they are, and boxes that start from there.
 
+use crate::create_faults::{self, Fault};
 use crate::world::{Running, SOON, World, docker, text};
-use agentbox_e2e::wait::eventually;
+use agentbox_e2e::wait::{eventually, eventually_or};
 use bollard::query_parameters as query;
 use futures_util::StreamExt;
 use serde_json::Value;
@@ -183,10 +184,12 @@ fn boxes_16_44_a_new_box_has_the_caches_and_not_the_edits() {
     assert!(text(&none.stderr).contains("checkpoint not found: cold"), "{}", text(&none.stderr));
 }
 
+/// The engine's own commit fails in each way it can: its disk is full, it goes away before it hears of
+/// it, and it goes away when it has done it.
 #[test]
 fn boxes_16_45_a_replacement_that_fails_loses_nothing() {
-    let world = World::headless();
-    let view = world.create("fix");
+    let (world, between) = create_faults::world();
+    let id = world.create("fix")["id"].as_str().unwrap().to_owned();
     let _images = Images(&world);
     world.box_ok("fix", "echo one > ~/which");
     world.ok(&["checkpoint", "create", "--name", "warm", "--set-default"]);
@@ -195,17 +198,42 @@ fn boxes_16_45_a_replacement_that_fails_loses_nothing() {
     assert_eq!(names(&world), ["warm"]);
     let before = world.json(&["checkpoint", "ls"]);
     assert_eq!(before["checkpoints"][0]["default"], true);
+    assert_eq!(images_of(&id), 1);
 
-    let name = format!("agentbox-{}", view["name"].as_str().unwrap());
-    engine(async |docker| {
-        let options = query::RemoveContainerOptionsBuilder::default().force(true).build();
-        docker.remove_container(&name, Some(options)).await.unwrap();
-    });
-    let failed = world.agentbox(&["checkpoint", "create", "fix", "--name", "warm", "--replace"]);
-    assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stderr));
-    assert_eq!(world.json(&["checkpoint", "ls"]), before);
+    world.box_ok("fix", "echo three > ~/which");
+    for fault in [Fault::NoRoom, Fault::Before, Fault::After] {
+        between.arm(&["POST", "/commit"], fault);
+        let args = ["checkpoint", "create", "fix", "--name", "warm", "--replace"];
+        let failed = world.agentbox(&args);
+        let said = text(&failed.stderr);
+        assert!(between.was_hit(), "the engine was not asked: {said}");
+        between.restore();
+        assert_eq!(failed.status.code(), Some(1), "{said}");
+        eventually_or(SOON, "the old checkpoint, and it alone", || {
+            let now = world.agentbox(&["checkpoint", "ls", "--json"]);
+            let now: Value = serde_json::from_slice(&now.stdout).unwrap_or_default();
+            let images = images_of(&id);
+            if now == before && images == 1 { Ok(()) } else { Err(format!("{now}, {images}")) }
+        });
+        // The box goes on as if nothing had been.
+        eventually_or(SOON, "a box that goes on", || {
+            let view = world.json(&["list"])["boxes"][0].clone();
+            let goes_on = view["busy"].is_null() && view["state"] == "running";
+            if goes_on { Ok(()) } else { Err(format!("{view}{}", world.host_log())) }
+        });
+        assert_eq!(world.box_ok("fix", "cat ~/which"), "three");
+    }
     world.ok(&["create", "-n", "next"]);
     assert_eq!(world.box_ok("next", "cat ~/which"), "two");
+}
+
+/// How many images the engine has of a box.
+fn images_of(id: &str) -> usize {
+    engine(async |docker| {
+        let options = query::ListImagesOptionsBuilder::default().all(true).build();
+        let all = docker.list_images(Some(options)).await.unwrap();
+        all.into_iter().filter(|i| i.labels.get("agentbox.box").is_some_and(|of| of == id)).count()
+    })
 }
 
 #[test]
@@ -294,7 +322,7 @@ fn a_box_says_that_it_is_frozen_for_a_checkpoint() {
     });
     // Whoever comes meanwhile waits, and does not wake it.
     assert_eq!(world.box_ok("fix", "echo here"), "here");
-    assert_eq!(making.end().code, Some(0));
+    assert_eq!(making.end_within(3 * SOON).code, Some(0));
     eventually(SOON, "a box that goes on", || {
         let view = world.json(&["list"])["boxes"][0].clone();
         (view["busy"].is_null() && view["state"] == "running").then_some(())
@@ -319,13 +347,7 @@ fn a_host_killed_while_it_captures_leaves_the_box_whole_and_no_image() {
     });
     world.kill_host();
     making.kill();
-    let images = || {
-        engine(async |docker| {
-            let options = query::ListImagesOptionsBuilder::default().all(true).build();
-            let all = docker.list_images(Some(options)).await.unwrap();
-            all.into_iter().filter(|i| i.labels.get("agentbox.box") == Some(&id)).count()
-        })
-    };
+    let images = || images_of(&id);
     // The engine goes on with it, although nobody waits.
     eventually(SOON * 2, "the engine's image", || (images() == 1).then_some(()));
     world.start_serve();

@@ -40,6 +40,8 @@ struct State {
     down: bool,
     held: bool,
     open: Vec<UnixStream>,
+    /// Every request so far: method and path.
+    requests: Vec<String>,
 }
 
 /// The go-between.
@@ -78,6 +80,11 @@ impl Between {
         self.state.0.lock().unwrap().hit
     }
 
+    /// What the engine was asked since the last time, the method and the path of each.
+    pub fn take_requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.0.lock().unwrap().requests)
+    }
+
     pub fn restore(&self) {
         let mut state = self.state.0.lock().unwrap();
         state.down = false;
@@ -99,6 +106,7 @@ fn serve(mut client: UnixStream, shared: &Arc<(Mutex<State>, Condvar)>) {
         if state.down {
             return;
         }
+        state.requests.push(line.clone());
         if let Some((words, fault)) = state.fault
             && line.starts_with(words[0])
             && words.iter().all(|word| line.contains(word))
@@ -175,13 +183,17 @@ pub fn left(world: &World) -> Vec<String> {
         let containers = docker.list_containers(Some(all)).await.unwrap();
         let all = query::ListNetworksOptionsBuilder::default().filters(&filters).build();
         let networks = docker.list_networks(Some(all)).await.unwrap();
+        let all = query::ListVolumesOptionsBuilder::default().filters(&filters).build();
+        let volumes = docker.list_volumes(Some(all)).await.unwrap().volumes.unwrap_or_default();
         let containers = containers.into_iter().map(|c| format!("container {:?}", c.names));
-        containers.chain(networks.into_iter().map(|n| format!("network {:?}", n.name))).collect()
+        let networks = networks.into_iter().map(|n| format!("network {:?}", n.name));
+        let volumes = volumes.into_iter().map(|v| format!("volume {}", v.name));
+        containers.chain(networks).chain(volumes).collect()
     });
     let pins =
         world.git(&world.project(), &["for-each-ref", "--format=%(refname)", "refs/agentbox/"]);
     left.extend(pins.lines().map(str::to_owned));
-    for folder in ["run/boxes", "repos"] {
+    for folder in ["run/boxes", "repos", "boxes"] {
         let entries = std::fs::read_dir(world.home().join(folder)).into_iter().flatten().flatten();
         left.extend(entries.map(|entry| entry.path().display().to_string()));
     }
@@ -303,8 +315,16 @@ fn boxes_16_30_a_host_killed_while_it_writes_is_back_at_once() {
         let boxes = world.json(&["list"])["boxes"].as_array().unwrap().clone();
         assert!(boxes.iter().any(|b| b["name"] == "kept" && b["state"] == "running"), "{boxes:?}");
         world.ok(&["audit", "verify"]);
+        // The next host may be about to clear one away that was half made.
         for made in boxes.iter().filter(|b| b["name"] != "kept") {
-            world.ok(&["destroy", "-y", made["name"].as_str().unwrap()]);
+            let name = made["name"].as_str().unwrap();
+            eventually_or(SOON, &format!("{name} being gone"), || {
+                let output = world.agentbox(&["destroy", "-y", name]);
+                match output.status.code() {
+                    Some(0 | 2) => Ok(()),
+                    _ => Err(text(&output.stderr)),
+                }
+            });
         }
     }
     world.ok(&["destroy", "-y", "kept"]);

@@ -38,6 +38,7 @@ mod image;
 mod inner_engine;
 mod keyring;
 mod lifecycle;
+mod list_cost;
 mod origin;
 mod people;
 mod podman;
