@@ -19,6 +19,12 @@ pub fn serve(world: &World, name: &str, script: &str) {
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), script.as_bytes()).unwrap();
     assert!(child.wait().unwrap().success());
     world.box_ok(name, "tmux new-session -d -s api 'node /tmp/api.js'");
+    // No agent is quicker than it.
+    let listens = "exec 3<>/dev/tcp/127.0.0.1/9999";
+    eventually_or(AT_LAST, "the stand-in", || {
+        let output = world.in_box(name, &format!("bash -c '{listens}'"));
+        if output.status.success() { Ok(()) } else { Err(format!("{output:?}")) }
+    });
 }
 
 fn states(world: &World) -> Vec<String> {

@@ -230,6 +230,16 @@ fn take_home(
     id
 }
 
+/// Which conversation an agent is at, as its hook tells when it comes to that.
+#[track_caller]
+fn is_at(world: &World, name: &str, pointer: &str, id: &str) {
+    eventually_or(AT_LAST, &format!("{pointer} being {id}"), || {
+        let output = world.in_box(name, &format!("cat ~/.local/state/agentbox/{pointer}"));
+        let noted = text(&output.stdout);
+        if noted.trim_end() == id { Ok(()) } else { Err(noted) }
+    });
+}
+
 #[test]
 fn claude_goes_on_in_a_box_with_what_was_said_here() {
     let mut world = full("");
@@ -247,7 +257,7 @@ fn claude_goes_on_in_a_box_with_what_was_said_here() {
     });
 
     // Over a stop, by its own hooks.
-    assert_eq!(world.box_ok("cla", "cat ~/.local/state/agentbox/claude-session"), id);
+    is_at(&world, "cla", "claude-session", &id);
     world.ok(&["stop", "cla"]);
     world.ok(&["start", "cla"]);
     shows(&world, "cla", "claude", &talk);
@@ -288,7 +298,7 @@ fn codex_goes_on_in_a_box_with_what_was_said_here() {
         path.strip_prefix("/home/vscode/").unwrap().to_owned()
     });
 
-    assert_eq!(world.box_ok("cxa", "cat ~/.local/state/agentbox/codex-active"), id);
+    is_at(&world, "cxa", "codex-active", &id);
     world.ok(&["stop", "cxa"]);
     world.ok(&["start", "cxa"]);
     shows(&world, "cxa", "codex", &talk);

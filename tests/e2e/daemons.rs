@@ -4,10 +4,11 @@
 use crate::image::{full, inspect, port, published};
 use crate::world::{SOON, World, text};
 use agentbox_e2e::rfb;
-use agentbox_e2e::wait::{eventually, eventually_or};
+use agentbox_e2e::wait::{eventually, eventually_or, in_time};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 /// The password a box's screen asks for now.
 fn password(world: &World, name: &str) -> String {
@@ -146,6 +147,10 @@ fn an_ssh_server_lets_in_the_key_of_its_box_alone() {
         assert!(text(&refused.stderr).contains("Permission denied (publickey)"), "{refused:?}");
     }
     // It is the one that was expected: the other one's key would not do.
+    eventually_or(SOON, "the other one's session", || {
+        let output = other.run("vscode", &other.folder.join("id_ed25519"), &["true"]);
+        if output.status.success() { Ok(()) } else { Err(text(&output.stderr)) }
+    });
     let strange = Ssh { port: other.port, ..Ssh::to(&world, &made) };
     let refused = strange.run("vscode", &key, &["true"]);
     assert!(text(&refused.stderr).contains("Host key verification failed"), "{refused:?}");
@@ -224,13 +229,12 @@ fn what_daemons_print_is_kept_and_bounded() {
 fn stopping_an_idle_box_with_all_daemons_stays_quick() {
     let world = full("");
     world.create("idle");
-    let mut times = Vec::new();
-    for _ in 0..3 {
+    in_time(Duration::from_millis(500), "a stop", || {
         opens(port("idle", "6080/tcp"), &password(&world, "idle"));
         let began = std::time::Instant::now();
         world.ok(&["stop", "idle"]);
-        times.push(began.elapsed());
+        let took = began.elapsed();
         world.ok(&["start", "idle"]);
-    }
-    assert!(times.iter().min().unwrap().as_millis() < 500, "{times:?}");
+        took
+    });
 }

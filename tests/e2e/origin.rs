@@ -56,8 +56,10 @@ fn a_box_reaches_its_own_web_app_at_the_address_a_person_has() {
     let host = format!("mirror.localhost:{moved}");
     expect(moved, &host, &format!("app for {host}"));
     inside(&world, "mirror", &format!("http://{host}"), &format!("app for {host}"));
-    let old = world.in_box("mirror", &format!("curl -sm 5 {url}"));
-    assert!(!old.status.success(), "{}", text(&old.stdout));
+    eventually_or(SOON, "the old address being gone", || {
+        let old = world.in_box("mirror", &format!("curl -sm 5 {url}"));
+        if old.status.success() { Err(text(&old.stdout)) } else { Ok(()) }
+    });
 }
 
 #[test]

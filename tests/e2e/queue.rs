@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use serde_json::Value;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const KEY: &str = "sk-ant-of-the-person-and-nobody-else";
 /// How soon something about jobs is seen.
@@ -122,13 +122,13 @@ fn boxes_16_52_a_job_waits_for_room_and_begins_when_there_is() {
     let taken = with_key(&world, &["claude", "-i", "x", "-n", "job-waits"]);
     assert_eq!(taken.status.code(), Some(2), "{}", text(&taken.stderr));
 
+    let shown = job(&world, &id);
+    assert_eq!((&shown["status"], &shown["busy"]), (&"queued".into(), &1.into()), "{shown}");
     world.ok(&["destroy", "-y", "in-the-way"]);
-    let destroyed = Instant::now();
     eventually_or(FIVE, "the job beginning", || match job(&world, &id)["status"].as_str() {
         Some("queued") => Err(world.host_log()),
         _ => Ok(()),
     });
-    assert!(destroyed.elapsed() < FIVE, "{:?}", destroyed.elapsed());
     let empty = ["queue", "wait-for", "empty-queue", "--timeout", "120000"];
     assert_eq!(world.ok(&empty), "empty\n");
     let ended: Vec<Value> = jobs(&world).iter().map(|job| job["boxName"].clone()).collect();
@@ -142,6 +142,7 @@ fn a_job_starts_its_agent_with_the_prompt_and_the_key_reaches_nothing_else() {
     let world = World::headless();
     agents_stand_in(&world);
     let new = Running::start(world.agentbox_command(&["queue", "wait-for", "new-box"]));
+    eventually(SOON, "somebody who waits", || new.is_connected().then_some(()));
     let id = submit(&world, &["-i", "fix it - now", "-n", "job-works", "--", "--model", "x"]);
     let done = world.json(&["queue", "wait-for", "job-done", "--job", &id]);
     assert_eq!(done["awaited"]["job"]["status"], "done", "{done}{}", world.host_log());
@@ -159,7 +160,10 @@ fn a_job_starts_its_agent_with_the_prompt_and_the_key_reaches_nothing_else() {
     }));
 
     // What the agent does can be asked and waited for.
-    assert_eq!(world.ok(&["agent", "state", "job-works"]), "claude ready\n");
+    eventually_or(SOON, "a ready agent", || match world.ok(&["agent", "state", "job-works"]) {
+        state if state == "claude ready\n" => Ok(()),
+        state => Err(state),
+    });
     let wait = |state: &str, more: &[&str]| {
         world.agentbox_command(&[&["agent", "wait-for", state, "job-works"], more].concat())
     };

@@ -210,7 +210,7 @@ fn a_keyring_that_is_locked_dead_or_stuck_never_hangs_anybody() {
         let begun = Instant::now();
         let output = world.in_box("docs-bot", "ntn api v1/users/me");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(begun.elapsed() < Duration::from_secs(10), "{what}: took {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(25), "{what}: took {:?}", begun.elapsed());
         assert_eq!(output.status.code(), Some(1), "{what}: {said}");
         assert!(said.contains("notion.token"), "{what}: {said}");
         said
@@ -253,7 +253,9 @@ fn relay_19_47_a_link_opens_only_after_a_yes() {
         "--digest",
         question["digest"].as_str().unwrap(),
     ]);
-    let opened = eventually(SOON, "the link being opened", || std::fs::read_to_string(&log).ok());
+    let opened = eventually(SOON, "the link being opened", || {
+        std::fs::read_to_string(&log).ok().filter(|opened| opened.lines().count() > 1)
+    });
     assert_eq!(opened, "1\nhttps://example.com/a%20b\n");
 }
 
@@ -265,8 +267,14 @@ fn events_of_a_box_survive_a_restart_and_can_be_followed() {
     let told = |world: &World| world.json(&["events", "fix-login"])["events"].clone();
     let first = told(&world);
     assert_eq!(first[0]["kind"], "agent-done", "{first}");
-    // Written a moment later, and then killed.
-    std::thread::sleep(Duration::from_millis(300));
+    // It is killed as soon as that is written down, a moment later.
+    let is_in = |name: &str| {
+        let bytes = std::fs::read(world.home().join(name)).unwrap_or_default();
+        bytes.windows(b"tests pass".len()).any(|w| w == b"tests pass")
+    };
+    eventually(SOON, "the event in the database", || {
+        ["agentbox.db", "agentbox.db-wal"].into_iter().any(is_in).then_some(())
+    });
     world.kill_host();
     world.start_serve();
     assert_eq!(told(&world), first);

@@ -2,11 +2,12 @@
 //! up, and end with it.
 
 use crate::world::{SOON, World, text};
-use agentbox_e2e::wait::{eventually, eventually_or};
+use agentbox_e2e::wait::{eventually, eventually_or, in_time};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
 /// A web server that says something.
 const SERVER: &str = r#"use IO::Socket::INET;
@@ -70,7 +71,7 @@ services:
 ";
     let (world, port) = world(yaml);
     world.create("upward");
-    assert_eq!(world.ok(&["wait", "upward", "--timeout", "60s"]), "ready\n");
+    assert_eq!(world.ok(&["wait", "upward", "--timeout", "120s"]), "ready\n");
     let web = unit(&world, "upward", "web");
     assert_eq!(web["state"], "ready");
     eventually_or(SOON, "the page", || {
@@ -98,9 +99,13 @@ services:
     );
     assert_eq!(owner, "vscode");
 
+    eventually_or(SOON, "the host knows that the tasks are done", || {
+        let known = world.json(&["services", "list", "upward"])["status"].clone();
+        let done = known["tasks"].as_array().unwrap().iter().all(|task| task["state"] == "done");
+        if done { Ok(()) } else { Err(known) }
+    });
     world.ok(&["stop", "upward"]);
-    let after = world.ok(&["services", "list", "upward", "--json"]);
-    let after: Value = serde_json::from_str(&after).unwrap();
+    let after = world.json(&["services", "list", "upward"]);
     assert_eq!(after["status"]["tasks"][0]["state"], "done", "{after}");
     world.ok(&["start", "upward"]);
     assert_eq!(world.ok(&["wait", "upward", "--units", "web"]), "ready\n");
@@ -181,21 +186,29 @@ fn a_bad_file_is_told_and_mended_without_a_restart() {
 #[test]
 fn boxes_16_20_a_stop_is_quick_and_services_hear_of_it() {
     let yaml = "services:
-  db: {command: 'trap \"echo db ended >> order; exit\" TERM; sleep 1000 & wait'}
-  web: {command: 'trap \"echo web ended >> order; exit\" TERM; sleep 1000 & wait', needs: [db]}
+  db: {command: 'trap \"echo db ended >> order; exit\" TERM; touch db.up; sleep 1000 & wait'}
+  web: {command: 'trap \"echo web ended >> order; exit\" TERM; touch web.up; sleep 1000 & wait', needs: [db]}
 ";
     let (world, _) = world(yaml);
     world.create("orderly");
-    until(&world, "orderly", "web", "running");
-    let begun = std::time::Instant::now();
-    world.ok(&["stop", "orderly"]);
-    let took = begun.elapsed();
-    world.ok(&["start", "orderly"]);
-    assert_eq!(world.box_ok("orderly", "cat order"), "web ended\ndb ended");
-    eprintln!("stopping took {took:?}");
-    let stopped = unit(&world, "orderly", "db");
-    assert!(!stopped.is_null(), "{}", json!(stopped));
-    assert!(took.as_secs() < 5, "stopping took {took:?}");
+    in_time(Duration::from_secs(5), "a stop", || {
+        until(&world, "orderly", "web", "running");
+        // They listen by then.
+        eventually(SOON, "both services", || {
+            let both = world.in_box("orderly", "test -e db.up -a -e web.up && rm db.up web.up");
+            both.status.success().then_some(())
+        });
+        let begun = std::time::Instant::now();
+        world.ok(&["stop", "orderly"]);
+        let took = begun.elapsed();
+        world.ok(&["start", "orderly"]);
+        let ended = world.box_ok("orderly", "cat order; rm order");
+        assert_eq!(ended, "web ended\ndb ended");
+        eprintln!("stopping took {took:?}");
+        took
+    });
+    let started = unit(&world, "orderly", "db");
+    assert!(!started.is_null(), "{}", json!(started));
 }
 
 #[test]
@@ -358,7 +371,9 @@ fn yaml_13_34_35_36_a_container_is_a_service_like_any_other() {
     let unit = one.until("it is ready", |unit| unit["state"] == "ready");
     assert_eq!(unit["command"], "docker:agentbox-e2e-units");
     let log = || fs::read_to_string(one.dir.path().join("log/db.log")).unwrap();
-    assert!(log().contains("\tword=60 1\n"), "{}", log());
+    eventually_or(SOON, "its first word in the log", || {
+        if log().contains("\tword=60 1\n") { Ok(()) } else { Err(log()) }
+    });
     assert_eq!(engine(&["exec", &container, "printenv", "SECRET"]), "s3cr3t");
 
     one.in_container("touch /tmp/die");

@@ -98,6 +98,11 @@ impl Desktop {
         });
     }
 
+    /// Presses it now, if it is there.
+    pub fn try_press(&self, app: &str, window: &str, button: &str) -> bool {
+        self.button(app, window, button).is_some_and(|node| node.act())
+    }
+
     /// Where a button is on the screen, its middle; for a click with the mouse.
     #[track_caller]
     pub fn place(&self, app: &str, window: &str, button: &str, deadline: Duration) -> (i32, i32) {

@@ -10,7 +10,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+/// A program may be an agent that starts for the first time, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(90);
 
 pub struct Terminal {
     child: Child,

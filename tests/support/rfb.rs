@@ -69,7 +69,7 @@ impl WebSocket {
     fn open(port: u16) -> Result<Self, String> {
         let failed = |e: std::io::Error| e.to_string();
         let mut stream = TcpStream::connect(("127.0.0.1", port)).map_err(failed)?;
-        stream.set_read_timeout(Some(Duration::from_secs(10))).map_err(failed)?;
+        stream.set_read_timeout(Some(Duration::from_secs(30))).map_err(failed)?;
         let key = base64::engine::general_purpose::STANDARD.encode([7; 16]);
         let request = format!(
             "GET /websockify HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n\

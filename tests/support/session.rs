@@ -21,7 +21,7 @@ const INSIDE: &str =
 const UP: Duration = Duration::from_secs(120);
 const DOWN: Duration = Duration::from_secs(60);
 /// How long a part of the desktop may take for one answer.
-const CALL: Duration = Duration::from_secs(10);
+const CALL: Duration = Duration::from_secs(30);
 
 /// Which parts the desktop has. What is left out is really absent: nothing starts it on demand.
 #[derive(Debug, Clone, Copy)]

@@ -1,11 +1,14 @@
 //! Waiting in tests: ask again and again until the answer is there or time is up.
 //!
 //! No test sleeps for a fixed time and hopes. What was seen last is in the panic, because “timed out”
-//! alone never tells why.
+//! alone never tells why. A machine that is busy makes no test fail: a look that began in time but took
+//! long decides nothing, and a promise about time may be kept at a later try.
 
 use std::time::{Duration, Instant};
 
 const PAUSE: Duration = Duration::from_millis(30);
+/// How often something has to be too slow before it is.
+const TRIES: usize = 5;
 
 /// Polls until `look` finds something; panics after `deadline`, naming `what` was awaited.
 #[track_caller]
@@ -29,17 +32,32 @@ pub fn eventually_or<T, E: std::fmt::Display>(
     }
 }
 
-/// Like [`eventually_or`], but hands the last sight back instead of panicking.
+/// Like [`eventually_or`], but hands the last sight back instead of panicking. What is seen is as old as
+/// the look's beginning, so the last look begins when time is up.
 pub fn try_eventually<T, E>(
     deadline: Duration,
     mut look: impl FnMut() -> Result<T, E>,
 ) -> Result<T, E> {
     let end = Instant::now() + deadline;
     loop {
+        let begun = Instant::now();
         match look() {
             Ok(found) => return Ok(found),
-            Err(last) if Instant::now() >= end => return Err(last),
+            Err(last) if begun >= end => return Err(last),
             Err(_) => std::thread::sleep(PAUSE),
         }
     }
+}
+
+/// Does something a few times, until it once takes no longer than `limit`. `work` says how long it took.
+#[track_caller]
+pub fn in_time(limit: Duration, what: &str, mut work: impl FnMut() -> Duration) {
+    let mut times = Vec::new();
+    for _ in 0..TRIES {
+        times.push(work());
+        if times.last().is_some_and(|took| *took < limit) {
+            return;
+        }
+    }
+    panic!("{what}: never within {limit:?}, but {times:?}");
 }

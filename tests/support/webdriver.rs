@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Long enough for a cold start of the app on a busy machine.
 const ANSWER: Duration = Duration::from_secs(60);
-const START: Duration = Duration::from_secs(20);
+const START: Duration = Duration::from_secs(60);
 /// The key under which the protocol hands out elements.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
@@ -72,7 +72,7 @@ impl Browser {
     #[track_caller]
     pub fn find_all(&self, css: &str) -> Vec<Element> {
         let query = json!({ "using": "css selector", "value": css });
-        let found = eventually_or(Duration::from_secs(5), &format!("elements {css}"), || {
+        let found = eventually_or(Duration::from_secs(30), &format!("elements {css}"), || {
             self.in_session("POST", "/elements", &query)
         });
         found.as_array().into_iter().flatten().filter_map(element).collect()
