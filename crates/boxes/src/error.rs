@@ -148,6 +148,14 @@ impl Error {
         }
     }
 
+    /// The engine was not heard: what it was asked to do may be done, or be done later.
+    pub fn leaves_doubt(&self) -> bool {
+        matches!(
+            self,
+            Error::Unreachable { .. } | Error::Timeout { .. } | Error::Engine { status: None, .. }
+        )
+    }
+
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
             Error::Engine { status, .. } => *status,

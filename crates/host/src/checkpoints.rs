@@ -201,20 +201,30 @@ impl Core {
             let _busy = Busy::mark(self, &record.id);
             boxes.capture(record, capture, watcher).await
         };
+        let committed = frozen.is_ok();
         let done = match frozen {
             Ok(()) => boxes.finish_capture(record, capture, watcher).await,
             Err(e) => Err(e),
         };
-        if capture.flatten {
-            self.store.end_capture(&part).await?;
-        }
-        match done {
-            Ok(bytes) => Ok(bytes),
-            Err(e) => {
-                self.store.end_capture(capture.image).await?;
-                Err(control_error(e))
+        let error = match done {
+            Ok(bytes) => {
+                if capture.flatten {
+                    self.store.end_capture(&part).await?;
+                }
+                return Ok(bytes);
+            }
+            Err(error) => error,
+        };
+        for image in [Some(capture.image.to_owned()), capture.flatten.then_some(part)] {
+            let Some(image) = image else { continue };
+            // An engine that was not heard may have done it all the same.
+            if committed || error.leaves_doubt() {
+                self.tasks.spawn(self.clone().take_back_capture(image));
+            } else {
+                self.store.end_capture(&image).await?;
             }
         }
+        Err(control_error(error))
     }
 
     /// What a box was made from.
@@ -272,8 +282,8 @@ impl Core {
         Ok(Some(view.id.clone()))
     }
 
-    /// Removes an image that was being made when a host was killed. The engine finishes it although
-    /// nobody waits, in its own time.
+    /// Removes an image that was being made when a host was killed, or when its engine went away. The
+    /// engine finishes it although nobody waits, in its own time.
     pub async fn take_back_capture(self: Arc<Self>, image: String) {
         let mut pause = FIRST_PAUSE;
         let mut answers_since = None;
