@@ -401,5 +401,10 @@ fn yaml_13_34_35_36_a_container_is_a_service_like_any_other() {
 
     let stopped = one.command(&["stop", "db"]).output().unwrap();
     assert_eq!(text(&stopped.stdout), "db: stopped\n");
-    assert_eq!(engine(&["inspect", "-f", "{{.State.Running}}", &container]), "false");
+    eventually_or(SOON, "a container that rests", || {
+        match engine(&["inspect", "-f", "{{.State.Running}}", &container]) {
+            runs if runs == "false" => Ok(()),
+            runs => Err(runs),
+        }
+    });
 }
