@@ -463,7 +463,7 @@ fn boxes_16_30_a_host_killed_while_it_writes_leaves_no_lock() {
             let target = || Target { query: Some("busy".into()), cwd: None };
             let mute = |seconds| Request::Mute { target: target(), seconds };
             let call = |seconds| client.call::<Value>(&mute(seconds)).is_ok();
-            while call((written.load(Relaxed) % 2 == 0).then_some(3600)) {
+            while call(written.load(Relaxed).is_multiple_of(2).then_some(3600)) {
                 written.fetch_add(1, Relaxed);
             }
         });
