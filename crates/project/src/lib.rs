@@ -14,6 +14,8 @@ mod pattern;
 mod problem;
 mod read;
 pub mod render;
+pub mod schema;
+mod shape;
 mod similar;
 mod yaml;
 

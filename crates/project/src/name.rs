@@ -3,9 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A unit so called would write into a log of the supervisor's own.
-const RESERVED: [&str; 4] = ["ctl-daemon", "dockerd", "vnc-start", "web-proxy"];
-const LONGEST: usize = 100;
+/// A unit so called would write into a log of the box's own parts.
+pub(crate) const RESERVED: [&str; 6] =
+    ["ctl-daemon", "dockerd", "sshd", "vnc-start", "web-proxy", "xvnc"];
+pub(crate) const LONGEST: usize = 100;
 
 /// The name of a service or a task: letters, digits, `-` and `_`, and not one of the supervisor's own.
 /// It is safe as a file name.

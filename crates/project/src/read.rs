@@ -11,11 +11,11 @@ mod rules;
 mod units;
 
 use crate::problem::Problems;
+use crate::shape::TOP;
 use crate::yaml::{self, Kind, Node};
 use crate::{Parsed, Place, Project, Setting};
 use fields::{At, Fields, entries};
 
-const TOP: &[&str] = &["services", "tasks", "replacements", "carry", "defaults", "ide"];
 /// A key nobody knows.
 const UNKNOWN: &str = "W001";
 /// A key that has no meaning where it stands.
@@ -62,8 +62,8 @@ fn project(root: &Node, reader: Reader, problems: &mut Problems) -> Project {
         problems.error("Y002", root.place, "", &message);
         return project;
     };
-    let fields = Fields::new(root, at);
-    fields.warn_unknown(TOP, problems);
+    let fields = Fields::new(root, at, TOP);
+    fields.warn_unknown(problems);
     let mut seen = Vec::new();
     for (key, node) in section(&fields, "services", problems) {
         if let Some(service) = units::service(key, node, &mut seen, problems) {

@@ -61,7 +61,7 @@ fn y003_sections_are_mappings() {
 #[test]
 fn y004_y005_names_and_what_they_stand_for() {
     one("services: {\"a b\": {command: x}}", "Y004", "services.a b");
-    for reserved in ["ctl-daemon", "dockerd", "vnc-start", "web-proxy"] {
+    for reserved in ["ctl-daemon", "dockerd", "sshd", "vnc-start", "web-proxy", "xvnc"] {
         one(
             &format!("tasks: {{{reserved}: {{command: x}}}}"),
             "Y004",

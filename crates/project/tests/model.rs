@@ -7,7 +7,7 @@ use agentbox_project::{
 };
 use std::time::Duration;
 
-const WHOLE: &str = include_str!("fixtures/whole.yaml");
+const WHOLE: &str = include_str!("fixtures/good/whole.yaml");
 
 #[test]
 fn a_whole_file() {

@@ -8,20 +8,9 @@ use super::units::{is_passable, strings};
 use crate::CarryItem;
 use crate::name::is_name;
 use crate::problem::Problems;
+use crate::shape::CARRY;
 use crate::yaml::Node;
 
-const KEYS: &[&str] = &[
-    "src",
-    "dest",
-    "mode",
-    "user",
-    "exclude",
-    "default_excludes",
-    "optional",
-    "replaceEnvs",
-    "replace",
-    "rules",
-];
 pub(super) const CODE: &str = "Y061";
 
 pub(super) fn items(node: &Node, at: &At, problems: &mut Problems) -> Vec<CarryItem> {
@@ -47,8 +36,8 @@ fn item(node: &Node, at: At, problems: &mut Problems) -> Option<CarryItem> {
         problems.error(CODE, node.place, at.path(), &message);
         return None;
     }
-    let fields = Fields::new(node, at.clone());
-    fields.refuse_unknown(KEYS, CODE, problems);
+    let fields = Fields::new(node, at.clone(), CARRY);
+    fields.refuse_unknown(CODE, problems);
     if !fields.has("src") {
         problems.error(CODE, node.place, at.path(), "needs src");
     }

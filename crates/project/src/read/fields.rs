@@ -2,9 +2,11 @@
 
 use super::{MEANINGLESS, UNKNOWN};
 use crate::problem::Problems;
+use crate::shape::{self, HIGHEST, Shape, Table};
 use crate::similar::similar;
 use crate::yaml::{Key, Kind, Node, Scalar};
 use protocol::text::shortened;
+use std::time::Duration;
 
 /// A place in the file by its path, such as `services.web.needs[1]`.
 #[derive(Debug, Clone)]
@@ -59,13 +61,14 @@ pub(super) fn string(node: &Node) -> Option<&str> {
 pub(super) struct Fields<'a> {
     pub at: At,
     pub node: &'a Node,
+    table: Table,
     entries: &'a [(Key, Node)],
 }
 
 impl<'a> Fields<'a> {
     /// Of something that is no mapping there are none.
-    pub fn new(node: &'a Node, at: At) -> Self {
-        Self { at, node, entries: entries(node).unwrap_or_default() }
+    pub fn new(node: &'a Node, at: At, table: Table) -> Self {
+        Self { at, node, table, entries: entries(node).unwrap_or_default() }
     }
 
     /// A value and its path.
@@ -82,28 +85,32 @@ impl<'a> Fields<'a> {
         self.entries.iter().map(|(key, _)| key)
     }
 
-    pub fn unknown(&self, known: &'static [&'static str]) -> impl Iterator<Item = &'a Key> {
-        self.keys().filter(move |key| !known.contains(&key.text.as_str()))
+    pub fn unknown(&self) -> impl Iterator<Item = &'a Key> {
+        let table = self.table;
+        self.keys().filter(move |key| shape::find(table, &key.text).is_none())
     }
 
-    pub fn warn_unknown(&self, known: &'static [&'static str], problems: &mut Problems) {
-        for key in self.unknown(known) {
-            let hint = did_you_mean(&key.text, known);
+    pub fn warn_unknown(&self, problems: &mut Problems) {
+        self.warn_unknown_but(&[], problems);
+    }
+
+    /// Those are known all the same.
+    pub fn warn_unknown_but(&self, others: &'static [&'static str], problems: &mut Problems) {
+        let mut known = shape::names(self.table);
+        known.extend(others);
+        for key in self.unknown().filter(|key| !others.contains(&key.text.as_str())) {
+            let hint = did_you_mean(&key.text, &known);
             let path = self.at.key(&key.text);
             problems.warning(UNKNOWN, key.place, path.path(), "unknown key", hint.as_deref());
         }
     }
 
-    pub fn refuse_unknown(
-        &self,
-        known: &'static [&'static str],
-        code: &'static str,
-        problems: &mut Problems,
-    ) {
-        for key in self.unknown(known) {
+    pub fn refuse_unknown(&self, code: &'static str, problems: &mut Problems) {
+        let known = shape::names(self.table);
+        for key in self.unknown() {
             let path = self.at.key(&key.text);
             let all = format!("known keys are {}", known.join(", "));
-            let hint = did_you_mean(&key.text, known).unwrap_or(all);
+            let hint = did_you_mean(&key.text, &known).unwrap_or(all);
             problems.error_hint(code, key.place, path.path(), "unknown key", &hint);
         }
     }
@@ -140,22 +147,16 @@ impl<'a> Fields<'a> {
         found
     }
 
-    /// A whole number in a range.
-    pub fn int(
-        &self,
-        key: &str,
-        range: std::ops::RangeInclusive<i64>,
-        code: &'static str,
-        problems: &mut Problems,
-    ) -> Option<i64> {
+    /// A whole number in its range.
+    pub fn int(&self, key: &str, code: &'static str, problems: &mut Problems) -> Option<i64> {
         let (node, at) = self.get(key)?;
+        let (least, most, _) = self.range(key);
         let found = scalar(node).and_then(Scalar::int);
-        let fits = found.filter(|n| range.contains(n));
+        let fits = found.filter(|n| (least..=most).contains(n));
         if fits.is_none() {
-            let (low, high) = (range.start(), range.end());
-            let wanted = match *high {
-                HIGHEST => format!("a whole number of at least {low}"),
-                high => format!("a whole number from {low} to {high}"),
+            let wanted = match most {
+                HIGHEST => format!("a whole number of at least {least}"),
+                most => format!("a whole number from {least} to {most}"),
             };
             match found {
                 Some(n) => {
@@ -167,10 +168,32 @@ impl<'a> Fields<'a> {
         }
         fits
     }
-}
 
-/// Ten years in milliseconds, which is as good as for ever.
-pub(super) const HIGHEST: i64 = 10 * 365 * 24 * 3600 * 1000;
+    /// A time in milliseconds, if there is one.
+    pub fn millis(
+        &self,
+        key: &str,
+        code: &'static str,
+        problems: &mut Problems,
+    ) -> Option<Duration> {
+        let given = self.int(key, code, problems)?;
+        Some(Duration::from_millis(given.unsigned_abs()))
+    }
+
+    /// A time in milliseconds, or what it is without one.
+    pub fn millis_or(&self, key: &str, code: &'static str, problems: &mut Problems) -> Duration {
+        let (_, _, otherwise) = self.range(key);
+        let otherwise = Duration::from_millis(otherwise.unwrap_or_default().unsigned_abs());
+        self.millis(key, code, problems).unwrap_or(otherwise)
+    }
+
+    fn range(&self, key: &str) -> (i64, i64, Option<i64>) {
+        match shape::find(self.table, key).map(|key| key.shape) {
+            Some(Shape::Int { least, most, otherwise }) => (least, most, otherwise),
+            _ => (0, HIGHEST, None),
+        }
+    }
+}
 
 pub(super) fn did_you_mean(word: &str, known: &[&str]) -> Option<String> {
     similar(word, known).map(|one| format!("did you mean {one}?"))

@@ -3,11 +3,10 @@
 use super::fields::{At, Fields, entries, list, scalar, string, wrong_type};
 use super::units;
 use crate::problem::Problems;
+use crate::shape::IMAGE;
 use crate::yaml::Node;
 use crate::{Env, Image, PortMapping, UnitName};
 use protocol::text::shortened;
-
-const KEYS: &[&str] = &["name", "ports", "env", "args", "container_name"];
 
 pub(super) fn image(
     service: &UnitName,
@@ -29,8 +28,8 @@ pub(super) fn image(
         problems.error("Y030", node.place, at.path(), &message);
         return None;
     }
-    let fields = Fields::new(node, at.clone());
-    fields.warn_unknown(KEYS, problems);
+    let fields = Fields::new(node, at.clone(), IMAGE);
+    fields.warn_unknown(problems);
     let name = match fields.get("name") {
         None => {
             problems.error("Y030", node.place, at.path(), "needs a name");

@@ -1,26 +1,13 @@
 //! `ready_when`.
 
 use super::fields::{At, Fields, entries, scalar, string};
-use super::restart::millis;
 use super::units::is_passable;
 use crate::problem::Problems;
+use crate::shape::{ON_TIMEOUT, PROBES, READY_WHEN};
 use crate::yaml::Node;
 use crate::{OnTimeout, Pattern, Probe, ReadyWhen};
-use std::time::Duration;
 use url::Url;
 
-const KEYS: &[&str] = &[
-    "port",
-    "host",
-    "log_match",
-    "http",
-    "expect_status",
-    "interval_ms",
-    "initial_delay_ms",
-    "timeout_ms",
-    "on_timeout",
-];
-const KINDS: [&str; 3] = ["port", "log_match", "http"];
 const KIND: &str = "Y020";
 const VALUE: &str = "Y021";
 
@@ -31,45 +18,41 @@ pub(super) fn ready_when(service: &Fields<'_>, problems: &mut Problems) -> Optio
         problems.error(KIND, node.place, at.path(), &message);
         return None;
     }
-    let fields = Fields::new(node, at.clone());
-    fields.warn_unknown(KEYS, problems);
-    let given: Vec<&str> = KINDS.into_iter().filter(|kind| fields.has(kind)).collect();
-    let kind = match given.as_slice() {
-        [one] => *one,
+    let fields = Fields::new(node, at.clone(), READY_WHEN);
+    fields.warn_unknown(problems);
+    let given: Vec<_> = PROBES.iter().filter(|(kind, _)| fields.has(kind)).collect();
+    let kinds = |all: &[&(&'static str, &[&str])]| {
+        all.iter().map(|(kind, _)| *kind).collect::<Vec<_>>().join(", ")
+    };
+    let (kind, foreign) = match given.as_slice() {
+        [one] => **one,
         [] => {
-            let message = "needs one of port, log_match, http";
-            problems.error(KIND, node.place, at.path(), message);
-            return None;
-        }
-        several => {
-            let message = format!("has {}; one of them is possible", several.join(", "));
+            let message = format!("needs one of {}", kinds(&PROBES.iter().collect::<Vec<_>>()));
             problems.error(KIND, node.place, at.path(), &message);
             return None;
         }
-    };
-    let foreign: &[&str] = match kind {
-        "port" => &["expect_status"],
-        "http" => &["host"],
-        _ => &["host", "expect_status", "interval_ms", "initial_delay_ms"],
+        several => {
+            let message = format!("has {}; one of them is possible", kinds(several));
+            problems.error(KIND, node.place, at.path(), &message);
+            return None;
+        }
     };
     for key in fields.keys().filter(|key| foreign.contains(&key.text.as_str())) {
         let message = format!("is not possible with {kind}");
         problems.error(VALUE, key.place, at.key(&key.text).path(), &message);
     }
-    let mut time = |key, least, otherwise| {
-        millis(&fields, key, least, VALUE, problems).unwrap_or(Duration::from_millis(otherwise))
-    };
-    let interval = time("interval_ms", 1, 500);
-    let initial_delay = time("initial_delay_ms", 0, 0);
-    let timeout = time("timeout_ms", 1, 60_000);
+    let mut time = |key| fields.millis_or(key, VALUE, problems);
+    let interval = time("interval_ms");
+    let initial_delay = time("initial_delay_ms");
+    let timeout = time("timeout_ms");
     let on_timeout = on_timeout(&fields, problems);
     let host = host(&fields, problems);
-    let expect_status = fields.int("expect_status", 100..=599, VALUE, problems);
+    let expect_status = fields.int("expect_status", VALUE, problems);
     let expect_status = expect_status.and_then(|status| u16::try_from(status).ok());
     let (value, at) = fields.get(kind)?;
     let probe = match kind {
         "port" => {
-            let port = fields.int("port", 1..=65535, VALUE, problems)?;
+            let port = fields.int("port", VALUE, problems)?;
             Probe::Port { port: u16::try_from(port).ok()?, host, interval, initial_delay }
         }
         "http" => {
@@ -87,7 +70,8 @@ fn on_timeout(fields: &Fields<'_>, problems: &mut Problems) -> OnTimeout {
         Some("kill") => OnTimeout::Kill,
         Some("mark_unhealthy") => OnTimeout::MarkUnhealthy,
         _ => {
-            problems.error(VALUE, node.place, at.path(), "must be kill or mark_unhealthy");
+            let message = format!("must be {}", ON_TIMEOUT.join(" or "));
+            problems.error(VALUE, node.place, at.path(), &message);
             OnTimeout::Kill
         }
     }

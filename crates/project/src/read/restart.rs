@@ -1,13 +1,10 @@
 //! When a service is started again.
 
-use super::fields::{Fields, HIGHEST, did_you_mean, entries, scalar, string};
+use super::fields::{Fields, did_you_mean, entries, scalar, string};
 use crate::problem::Problems;
+use crate::shape::{BACKOFF, RESTARTS};
 use crate::yaml::Scalar;
 use crate::{Backoff, Restart};
-use std::time::Duration;
-
-const BACKOFF: &[&str] = &["initial_ms", "max_ms", "factor", "max_attempts", "reset_after_ms"];
-const RESTARTS: [&str; 3] = ["always", "on-failure", "never"];
 
 pub(super) fn restart(fields: &Fields<'_>, problems: &mut Problems) -> Restart {
     let Some((node, at)) = fields.get("restart") else { return Restart::OnFailure };
@@ -17,7 +14,7 @@ pub(super) fn restart(fields: &Fields<'_>, problems: &mut Problems) -> Restart {
         Some("never") => Restart::Never,
         other => {
             let message = format!("must be one of {}", RESTARTS.join(", "));
-            let hint = other.and_then(|word| did_you_mean(word, &RESTARTS));
+            let hint = other.and_then(|word| did_you_mean(word, RESTARTS));
             match hint {
                 Some(hint) => problems.error_hint("Y017", node.place, at.path(), &message, &hint),
                 None => problems.error("Y017", node.place, at.path(), &message),
@@ -25,18 +22,6 @@ pub(super) fn restart(fields: &Fields<'_>, problems: &mut Problems) -> Restart {
             Restart::OnFailure
         }
     }
-}
-
-/// A time in milliseconds.
-pub(super) fn millis(
-    fields: &Fields<'_>,
-    key: &str,
-    least: i64,
-    code: &'static str,
-    problems: &mut Problems,
-) -> Option<Duration> {
-    let found = fields.int(key, least..=HIGHEST, code, problems)?;
-    Some(Duration::from_millis(found.unsigned_abs()))
 }
 
 pub(super) fn backoff(fields: &Fields<'_>, problems: &mut Problems) -> Backoff {
@@ -47,13 +32,13 @@ pub(super) fn backoff(fields: &Fields<'_>, problems: &mut Problems) -> Backoff {
         problems.error("Y018", node.place, at.path(), &message);
         return plain;
     }
-    let fields = Fields::new(node, at.clone());
-    fields.warn_unknown(BACKOFF, problems);
-    let mut time = |key, otherwise| millis(&fields, key, 0, "Y018", problems).unwrap_or(otherwise);
-    let initial = time("initial_ms", plain.initial);
-    let max = time("max_ms", plain.max);
-    let reset_after = time("reset_after_ms", plain.reset_after);
-    let attempts = fields.int("max_attempts", 0..=i64::from(u32::MAX), "Y018", problems);
+    let fields = Fields::new(node, at.clone(), BACKOFF);
+    fields.warn_unknown(problems);
+    let mut time = |key| fields.millis_or(key, "Y018", problems);
+    let initial = time("initial_ms");
+    let max = time("max_ms");
+    let reset_after = time("reset_after_ms");
+    let attempts = fields.int("max_attempts", "Y018", problems);
     let factor = factor(&fields, plain.factor, problems);
     if max < initial {
         let message = format!(

@@ -4,11 +4,11 @@ use super::fields::{At, Fields, entries, list, string, wrong_type};
 use super::{Reader, UNKNOWN};
 use crate::name::is_name;
 use crate::problem::Problems;
+use crate::shape::RULE;
 use crate::yaml::{Key, Node};
 use crate::{Pattern, Replaced, Rule, RuleSet};
 use protocol::text::shortened;
 
-const KEYS: &[&str] = &["from", "to", "regex", "flags"];
 const CODE: &str = "Y060";
 
 pub(super) fn set(
@@ -60,11 +60,11 @@ fn rule(
         problems.error(code, node.place, at.path(), &message);
         return None;
     }
-    let fields = Fields::new(node, at.clone());
+    let fields = Fields::new(node, at.clone(), RULE);
     match reader {
-        Reader::Host => fields.refuse_unknown(KEYS, code, problems),
+        Reader::Host => fields.refuse_unknown(code, problems),
         Reader::Box => {
-            for key in fields.unknown(KEYS) {
+            for key in fields.unknown() {
                 let path = at.key(&key.text);
                 let message = "unknown key; this set cannot be used";
                 problems.warning(UNKNOWN, key.place, path.path(), message, None);

@@ -2,32 +2,13 @@
 
 use super::fields::{At, Fields, entries, list, scalar, string, wrong_type};
 use super::once::run_once;
-use super::restart::{backoff, millis, restart};
+use super::restart::{backoff, restart};
 use super::{image, ready};
 use crate::problem::Problems;
+use crate::shape::{EXPOSE, NOT_TASK, SERVICE, SERVICE_IDE, TASK, Table};
 use crate::yaml::{Key, Kind, Node, Scalar};
 use crate::{BadName, Command, Env, Expose, Place, Run, Service, Task, UnitName};
 use protocol::text::shortened;
-use std::time::Duration;
-
-const SERVICE: &[&str] = &[
-    "command",
-    "image",
-    "cwd",
-    "env",
-    "autostart",
-    "restart",
-    "backoff",
-    "needs",
-    "ready_when",
-    "expose",
-    "stop_grace_ms",
-    "ide",
-];
-const TASK: &[&str] = &["command", "cwd", "env", "needs", "run_once", "timeout_ms"];
-/// Known, but of services only; and those of tasks only.
-const NOT_TASK: &[&str] = &["restart", "autostart", "backoff", "ready_when", "expose"];
-const EXPOSE: &[&str] = &["port", "as"];
 
 /// A unit as far as the graph is concerned, even when something else is wrong with it.
 #[derive(Debug)]
@@ -47,8 +28,8 @@ pub(super) fn service(
     seen: &mut Vec<Seen>,
     problems: &mut Problems,
 ) -> Option<Service> {
-    let (name, fields) = unit(key, node, "services", problems)?;
-    fields.warn_unknown(SERVICE, problems);
+    let (name, fields) = unit(key, node, "services", SERVICE, problems)?;
+    fields.warn_unknown(problems);
     let autostart = fields.bool("autostart", "Y016", problems).unwrap_or(true);
     let needs = needs(&fields, problems);
     seen.push(Seen {
@@ -80,8 +61,7 @@ pub(super) fn service(
         needs: needs.into_iter().map(|(name, _)| name).collect(),
         ready_when: ready::ready_when(&fields, problems),
         expose: expose(&fields, problems),
-        stop_grace: millis(&fields, "stop_grace_ms", 0, "Y018", problems)
-            .unwrap_or(Duration::from_secs(5)),
+        stop_grace: fields.millis_or("stop_grace_ms", "Y018", problems),
         tail: tail(&fields),
         name,
     };
@@ -94,22 +74,8 @@ pub(super) fn task(
     seen: &mut Vec<Seen>,
     problems: &mut Problems,
 ) -> Option<Task> {
-    let (name, fields) = unit(key, node, "tasks", problems)?;
-    let both: &'static [&'static str] = &[
-        "command",
-        "cwd",
-        "env",
-        "needs",
-        "run_once",
-        "timeout_ms",
-        "restart",
-        "autostart",
-        "backoff",
-        "ready_when",
-        "expose",
-    ];
-    debug_assert!(TASK.iter().chain(NOT_TASK).all(|key| both.contains(key)));
-    fields.warn_unknown(both, problems);
+    let (name, fields) = unit(key, node, "tasks", TASK, problems)?;
+    fields.warn_unknown_but(NOT_TASK, problems);
     fields.warn_meaningless(NOT_TASK, "a task", problems);
     let needs = needs(&fields, problems);
     seen.push(Seen {
@@ -132,7 +98,7 @@ pub(super) fn task(
         env: env(&fields, "Y015", problems),
         needs: needs.into_iter().map(|(name, _)| name).collect(),
         run_once: run_once(&fields, problems),
-        timeout: millis(&fields, "timeout_ms", 1, "Y018", problems),
+        timeout: fields.millis("timeout_ms", "Y018", problems),
         command: command?,
         name,
     })
@@ -142,6 +108,7 @@ fn unit<'a>(
     key: &Key,
     node: &'a Node,
     section: &str,
+    table: Table,
     problems: &mut Problems,
 ) -> Option<(UnitName, Fields<'a>)> {
     let at = At::root().key(section).key(&key.text);
@@ -158,7 +125,7 @@ fn unit<'a>(
         problems.error("Y005", node.place, at.path(), &message);
         return None;
     }
-    Some((name.ok()?, Fields::new(node, at)))
+    Some((name.ok()?, Fields::new(node, at, table)))
 }
 
 fn run(name: &UnitName, fields: &Fields<'_>, problems: &mut Problems) -> Option<Run> {
@@ -305,8 +272,8 @@ fn expose(fields: &Fields<'_>, problems: &mut Problems) -> Option<Expose> {
         problems.error("Y023", node.place, at.path(), &message);
         return None;
     }
-    let fields = Fields::new(node, at.clone());
-    fields.warn_unknown(EXPOSE, problems);
+    let fields = Fields::new(node, at.clone(), EXPOSE);
+    fields.warn_unknown(problems);
     if let Some((node, at)) = fields.get("as")
         && scalar(node).and_then(Scalar::int) != Some(80)
     {
@@ -315,12 +282,12 @@ fn expose(fields: &Fields<'_>, problems: &mut Problems) -> Option<Expose> {
     if !fields.has("port") {
         problems.error("Y023", node.place, at.path(), "needs a port");
     }
-    let port = fields.int("port", 1..=65535, "Y023", problems)?;
+    let port = fields.int("port", "Y023", problems)?;
     u16::try_from(port).ok().map(|port| Expose { port })
 }
 
 fn tail(fields: &Fields<'_>) -> Option<bool> {
     let (node, at) = fields.get("ide")?;
-    let (tail, _) = Fields::new(node, at).get("tail")?;
+    let (tail, _) = Fields::new(node, at, SERVICE_IDE).get("tail")?;
     scalar(tail).and_then(Scalar::bool)
 }
