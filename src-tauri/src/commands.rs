@@ -132,6 +132,7 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::Job { .. }
         | Request::CancelJob { .. }
         | Request::ClearJobs { .. }
+        | Request::SetSetting { .. }
         | Request::Await { .. }
         | Request::Subscribe
         | Request::ShowWindow { .. }

@@ -3,10 +3,10 @@
 
 use crate::commands::{
     agent, agent_state, approvals, approve, attach, audit, checkpoints, code, complete_boxes,
-    completions, cp, create, dashboard, demo, deny, destroy, doctor, download, drive, events, fork,
-    git, grants, inspect, integrations, limits, list, logs, man, mute, open, pause, prepare, prune,
-    queue, quiet, quit, recover, screen, secrets, self_update, serve, services, shell, ssh_config,
-    start, status, stop, top, unpause, url, validate, wait,
+    completions, config, cp, create, dashboard, demo, deny, destroy, doctor, download, drive,
+    events, fork, git, grants, inspect, integrations, limits, list, logs, man, mute, open, pause,
+    prepare, prune, queue, quiet, quit, recover, screen, secrets, self_update, serve, services,
+    shell, ssh_config, start, status, stop, top, unpause, url, validate, wait,
 };
 use crate::context::Context;
 use crate::error::Outcome;
@@ -91,6 +91,7 @@ pub enum Command {
     Events(events::Args),
     Secrets(secrets::Args),
     Integrations(integrations::Args),
+    Config(config::Args),
     Status(status::Args),
     Doctor(doctor::Args),
     Validate(validate::Args),
@@ -152,6 +153,7 @@ impl Command {
             Command::Events(args) => events::run(ctx, args),
             Command::Secrets(args) => secrets::run(ctx, args),
             Command::Integrations(args) => integrations::run(ctx, args),
+            Command::Config(args) => config::run(ctx, args),
             Command::Status(args) => status::run(ctx, args),
             Command::Doctor(args) => doctor::run(ctx, args),
             Command::Validate(args) => validate::run(ctx, args),
@@ -204,7 +206,7 @@ mod tests {
     /// Commands that show something and change nothing.
     #[test]
     fn every_command_that_only_looks_can_print_json() {
-        const LOOKS: [&[&str]; 23] = [
+        const LOOKS: [&[&str]; 28] = [
             &["list"],
             &["status"],
             &["inspect"],
@@ -224,6 +226,11 @@ mod tests {
             &["secrets", "list"],
             &["integrations", "list"],
             &["integrations", "show"],
+            &["config", "get"],
+            &["config", "list"],
+            &["config", "explain"],
+            &["config", "path"],
+            &["config", "list-projects"],
             &["ssh-config"],
             &["url"],
             &["doctor"],

@@ -4,6 +4,7 @@
 //! The file is one a box may have written, through a merge. So a yes is always for one list as it is on
 //! disk right now: from the person who makes the box, by its digest, or as a question to whoever watches.
 
+use crate::config::read_project_file;
 use crate::core::Core;
 use approvals::{Asker, Draft};
 use boxes::Record;
@@ -15,12 +16,7 @@ use protocol::question::{Evidence, FileLine, Outcome, Tier};
 use protocol::text::size;
 use protocol::{BoxId, BoxName};
 use relay::Entry;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-
-/// More than the reader takes, so that it can say so.
-const MOST: u64 = (1 << 20) + 1;
 
 /// What the project's file says, as far as making a box is concerned.
 pub(crate) struct Checked {
@@ -48,6 +44,7 @@ impl Core {
         name: &BoxName,
     ) -> Result<Checked, ControlError> {
         let (project, mut warnings) = read(root).await?;
+        warnings.extend(self.check_defaults(&project, root)?);
         if project.carry.is_empty() {
             return Ok(Checked { warnings, carry: None });
         }
@@ -147,21 +144,9 @@ fn read_now(root: &Path) -> Result<(Project, Vec<String>), ControlError> {
     let failed = |why: String| {
         ControlError::new(ErrorCode::Failed, format!("cannot read {}: {why}", path.display()))
     };
-    // Never waits, as it would for a pipe.
-    let mut options = std::fs::OpenOptions::new();
-    let open = options.read(true).custom_flags(nix::libc::O_NONBLOCK).open(&path);
-    let file = match open {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            return Ok((Project::default(), Vec::new()));
-        }
-        file => file.map_err(|e| failed(e.to_string()))?,
+    let Some(text) = read_project_file(root).map_err(failed)? else {
+        return Ok((Project::default(), Vec::new()));
     };
-    if !file.metadata().is_ok_and(|data| data.is_file()) {
-        return Err(failed("it is no file".to_owned()));
-    }
-    let mut bytes = Vec::new();
-    file.take(MOST).read_to_end(&mut bytes).map_err(|e| failed(e.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| failed("it is not UTF-8".to_owned()))?;
     let parsed = Project::parse(&text);
     let line = |problem: &project::Problem| problem.line(FILE_NAME);
     let Some(project) = parsed.project else {

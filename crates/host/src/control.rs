@@ -283,6 +283,9 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::Job { id, tail } => value(&api.job(&id, tail).await?),
             Request::CancelJob { id, kill } => value(&api.cancel_job(&id, kill).await?),
             Request::ClearJobs { kinds } => value(&api.clear_jobs(&kinds).await?),
+            Request::SetSetting { key, value: text, layer, cwd } => {
+                value(&api.set_setting(&key, text.as_deref(), layer, cwd.as_deref()).await?)
+            }
             Request::HandOver
             | Request::Stop
             | Request::Subscribe

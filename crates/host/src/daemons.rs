@@ -5,8 +5,8 @@
 //! A host that comes back gives each running box a new one ([`Core::adopt`]); a screen that is open
 //! stays open.
 
+use crate::config::project_settings;
 use crate::core::{Core, Known};
-use crate::policies::project_settings;
 use crate::{home, ssh_keys};
 use boxes::{Boxes, Features, Record, Stage};
 use protocol::BoxId;
@@ -34,7 +34,7 @@ impl Core {
         self.state().boxes.get(id)?.vnc_password.clone()
     }
 
-    /// The settings as they are now for a project, by the person's own files alone.
+    /// The settings as they are now for a project: the person's own, and what its repository tightens.
     pub fn settings_for(&self, project_root: &Path) -> Result<Settings, ControlError> {
         project_settings(&self.home, project_root)
             .map_err(|e| ControlError::new(ErrorCode::Usage, e.to_string()))

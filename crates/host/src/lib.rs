@@ -18,6 +18,7 @@ mod carry;
 mod checkpoints;
 pub mod client;
 mod code;
+mod config;
 mod control;
 mod conversations;
 mod core;
@@ -63,9 +64,14 @@ mod urls;
 mod ways;
 
 pub use api::Api;
+pub use config::{
+    ConfiguredProject, DefaultsProblems, configured_projects, defaults_problems, find_setting,
+    project_layers, project_settings, setting_default, setting_names,
+};
 pub use doctor::offline as offline_doctor;
 pub use policies::project_settings;
 pub use runtime::runtime;
+pub use policies::project_dir;
 pub use start::{Host, Options, StartError};
 
 use std::path::PathBuf;

@@ -1,9 +1,10 @@
 //! What the settings say right now, for the relay.
 //!
-//! Only files below the home are read: a box can write its project's `agentbox.yaml`. They are read
-//! anew whenever they changed, so that switching something off holds from the next call on. Settings
+//! Files below the home decide: a box can write its project's `agentbox.yaml`, which can only tighten.
+//! They are read anew whenever they changed, so that switching something off holds from the next call on. Settings
 //! that cannot be read are as strict as settings can be.
 
+use crate::config::project_settings;
 use connectors::registry;
 use relay::{IntegrationPolicy, Mode, Policies, Policy};
 use settings::Settings;
@@ -30,10 +31,10 @@ impl Policies for HostPolicies {
     fn policy(&self, project_root: &Path) -> Policy {
         // What holds for a folder holds for those in it: an agentbox.yaml further down, which a box
         // may have brought, makes a project of its own but does not lead out of the outer one.
-        let mut dirs: Vec<PathBuf> =
+        let dirs: Vec<PathBuf> =
             project_root.ancestors().map(|root| project_dir(&self.home, root)).collect();
-        dirs.reverse();
         let files = std::iter::once(&self.home).chain(&dirs).map(|dir| dir.join("config.yaml"));
+        let files = files.chain([project_root.join(project::FILE_NAME)]);
         let stamps: Vec<Stamp> = files.map(|file| stamp(&file)).collect();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((then, policy)) = known.get(project_root)
@@ -41,7 +42,7 @@ impl Policies for HostPolicies {
         {
             return policy.clone();
         }
-        let policy = match Settings::load_layers(&self.home, &dirs) {
+        let policy = match project_settings(&self.home, project_root) {
             Ok(settings) => policy_of(&settings),
             Err(e) => {
                 tracing::error!("settings cannot be read, everything is asked for or off: {e}");
@@ -59,13 +60,6 @@ pub fn project_dir(home: &Path, root: &Path) -> PathBuf {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let name: String = name.chars().take(40).map(safe).collect();
     home.join("projects").join(format!("{}-{name}", boxes::project::project_hash(root)))
-}
-
-/// The settings as they are now for a project, by the person's own files alone.
-pub fn project_settings(home: &Path, root: &Path) -> Result<Settings, settings::Error> {
-    let mut dirs: Vec<PathBuf> = root.ancestors().map(|root| project_dir(home, root)).collect();
-    dirs.reverse();
-    Settings::load_layers(home, &dirs)
 }
 
 fn stamp(file: &Path) -> Stamp {

@@ -16,7 +16,6 @@ mod read;
 pub mod render;
 pub mod schema;
 mod shape;
-mod similar;
 mod yaml;
 
 pub use model::{

@@ -102,11 +102,7 @@ pub(crate) const SERVICE: Table = &[
     key("image", Shape::Image, "A container in the box's own engine, instead of a command."),
     key("cwd", Shape::Text, "Its folder, from the workspace."),
     key("env", Shape::Env, "Its variables; for an image they are in image.env."),
-    key(
-        "autostart",
-        Shape::Bool { otherwise: true },
-        "False: it waits until somebody starts it.",
-    ),
+    key("autostart", Shape::Bool { otherwise: true }, "False: it waits until somebody starts it."),
     key("restart", Shape::OneOf(RESTARTS), "When it is started again. Without it: on-failure."),
     key("backoff", Shape::Mapping(BACKOFF), "How long it waits before it is started again."),
     key("needs", Shape::Needs, "Units that are up or done before it starts."),
@@ -137,7 +133,11 @@ pub(crate) const RESTARTS: &[&str] = &["always", "on-failure", "never"];
 pub(crate) const BACKOFF: Table = &[
     key("initial_ms", millis(0, 500), "The first wait."),
     key("max_ms", millis(0, 30_000), "The longest wait."),
-    key("factor", Shape::Factor, "How much longer each wait is than the one before. Without it: 2."),
+    key(
+        "factor",
+        Shape::Factor,
+        "How much longer each wait is than the one before. Without it: 2.",
+    ),
     key(
         "max_attempts",
         Shape::Int { least: 0, most: u32::MAX as i64, otherwise: Some(0) },

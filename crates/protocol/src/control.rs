@@ -219,6 +219,9 @@ pub enum Request {
         #[cfg_attr(feature = "bindings", ts(type = "number"))]
         timeout_ms: u64,
     },
+    // ---- settings
+    /// Sets a key in one of the person's own files; no value takes it out. → `()`
+    SetSetting { key: String, value: Option<String>, layer: Layer, cwd: Option<String> },
 }
 
 /// Which box is meant.

@@ -28,6 +28,7 @@ pub mod queue;
 pub mod resync;
 pub mod rpc;
 pub mod sessions;
+pub mod similar;
 pub mod supervisor;
 pub mod text;
 pub mod web;

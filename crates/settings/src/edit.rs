@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};
 use yaml_edit::path::YamlPath;
-use yaml_edit::{Document, YamlFile};
+use yaml_edit::{Document, YamlFile, YamlValue};
 
 /// Two changes at once would each start from the file without the other.
 static EDITING: Mutex<()> = Mutex::new(());
@@ -24,6 +24,8 @@ pub enum Scalar {
     Bool(bool),
     Number(u64),
     Text(String),
+    /// Words, on the same line or on lines of their own.
+    List(Vec<String>),
 }
 
 impl From<Scalar> for Value {
@@ -32,6 +34,7 @@ impl From<Scalar> for Value {
             Scalar::Bool(yes) => yes.into(),
             Scalar::Number(number) => number.into(),
             Scalar::Text(text) => text.into(),
+            Scalar::List(all) => all.into_iter().map(Value::from).collect::<Vec<_>>().into(),
         }
     }
 }
@@ -50,6 +53,10 @@ pub fn set(file: &Path, key: &str, value: Scalar) -> Result<(), Error> {
                 Scalar::Bool(yes) => document.try_set_path(key, *yes),
                 Scalar::Number(number) => document.try_set_path(key, *number),
                 Scalar::Text(text) => document.try_set_path(key, text.as_str()),
+                Scalar::List(all) => {
+                    let all = all.iter().map(|word| YamlValue::scalar(word.as_str()));
+                    document.try_set_path(key, YamlValue::from_sequence(all.collect()))
+                }
             }
             .map_err(|_| edit.by_hand())?;
             whole.to_string()
@@ -75,6 +82,24 @@ pub fn unset(file: &Path, key: &str) -> Result<bool, Error> {
     document.try_remove_path(key).map_err(|_| edit.by_hand())?;
     edit.write(&whole.to_string(), &wanted)?;
     Ok(true)
+}
+
+/// Makes a file that is not there yet, with this comment at its top.
+pub fn begin(file: &Path, comment: &str) -> Result<(), Error> {
+    let _alone = EDITING.lock().unwrap_or_else(PoisonError::into_inner);
+    if file.exists() {
+        return Ok(());
+    }
+    let text: String = comment.lines().map(|line| format!("# {line}\n")).collect();
+    replace(file, &text).map_err(|source| Error::Write { path: file.to_owned(), source })
+}
+
+/// Writes a whole file anew, if what is in it is in order.
+pub fn write(file: &Path, text: &str) -> Result<(), Error> {
+    let _alone = EDITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let invalid = |reason| Error::Invalid { path: file.to_owned(), reason };
+    layers::parse(text).map_err(invalid)?;
+    replace(file, text).map_err(|source| Error::Write { path: file.to_owned(), source })
 }
 
 /// One file about to be changed.
@@ -128,18 +153,7 @@ impl Edit {
         if says.as_ref() != Ok(wanted) {
             return Err(self.by_hand());
         }
-        self.replace(text).map_err(|source| Error::Write { path: self.path.clone(), source })
-    }
-
-    fn replace(&self, text: &str) -> std::io::Result<()> {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        // Made for its owner alone, and so is the file it becomes.
-        let mut new = tempfile::NamedTempFile::new_in(folder)?;
-        new.write_all(text.as_bytes())?;
-        new.as_file().sync_all()?;
-        new.persist(&self.path).map_err(|e| e.error)?;
-        std::fs::File::open(folder)?.sync_all()
+        replace(&self.path, text).map_err(|source| Error::Write { path: self.path.clone(), source })
     }
 
     fn by_hand(&self) -> Error {
@@ -151,7 +165,18 @@ impl Edit {
     }
 }
 
-fn put(into: &mut Mapping, words: &[String], value: Value) {
+fn replace(file: &Path, text: &str) -> std::io::Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    // Made for its owner alone, and so is the file it becomes.
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    new.write_all(text.as_bytes())?;
+    new.as_file().sync_all()?;
+    new.persist(file).map_err(|e| e.error)?;
+    std::fs::File::open(folder)?.sync_all()
+}
+
+pub(crate) fn put(into: &mut Mapping, words: &[String], value: Value) {
     match words {
         [] => {}
         [last] => {

@@ -1,18 +1,124 @@
-//! Which file says what: `<home>/config.yaml`, and over it the host's own file for a project.
+//! Which file says what: `<home>/config.yaml`, over it the host's own file for a project, over that what
+//! the repository's `agentbox.yaml` tightens.
 //!
-//! Neither lies in a work tree. A project's file may narrow or widen what its boxes may do, but not
-//! how the host itself works: where the engine is, where credentials are, who is asked.
+//! The first two lie in no work tree. A project's file may narrow or widen what its boxes may do, but not
+//! how the host itself works: where the engine is, where credentials are, who is asked. The repository's
+//! can only narrow (see [`crate::workspace`]).
 
+use crate::kind::shown;
+use crate::registry::{self, Scope};
 use crate::{Error, Settings};
 use serde_norway::{Mapping, Value};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The name of both files.
 const FILE: &str = "config.yaml";
-/// What may stand in a project's file: whole sections, and single keys.
-const PROJECT_SECTIONS: &[&str] = &["integrations", "gh", "box", "claude", "codex", "opencode"];
-const PROJECT_KEYS: &[&str] = &["approvals.mode"];
+
+/// Who decided a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    Global,
+    Project,
+    /// The repository's `agentbox.yaml`.
+    Workspace,
+}
+
+impl Source {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Source::Global => "global",
+            Source::Project => "project",
+            Source::Workspace => "workspace",
+        }
+    }
+}
+
+/// What one file says.
+#[derive(Debug, Clone)]
+pub struct Layer {
+    pub source: Source,
+    pub path: PathBuf,
+    pub(crate) given: Mapping,
+}
+
+impl Layer {
+    /// What it says of a key, as it could be typed.
+    pub fn value(&self, key: &str) -> Option<String> {
+        value(&self.given, key).map(shown)
+    }
+
+    /// Every key it gives.
+    pub fn keys(&self) -> Vec<String> {
+        fn walk(at: &str, given: &Mapping, into: &mut Vec<String>) {
+            for (key, value) in given {
+                let key = key.as_str().unwrap_or_default();
+                let key = if at.is_empty() { key.to_owned() } else { format!("{at}.{key}") };
+                match value {
+                    Value::Mapping(inner) => walk(&key, inner, into),
+                    _ => into.push(key),
+                }
+            }
+        }
+        let mut keys = Vec::new();
+        walk("", &self.given, &mut keys);
+        keys
+    }
+}
+
+/// The files that decide, the lowest first.
+#[derive(Debug, Clone, Default)]
+pub struct Layers(Vec<Layer>);
+
+impl Layers {
+    /// The global file, and over it those in the host's own folders for a project and what is around it.
+    pub fn load(home: &Path, dirs: &[impl AsRef<Path>]) -> Result<Self, Error> {
+        let mut layers = Self::default();
+        let global = home.join(FILE);
+        let (_, given) = read_file(&global)?;
+        layers.0.push(Layer { source: Source::Global, path: global, given });
+        for dir in dirs {
+            let path = dir.as_ref().join(FILE);
+            let (_, given) = read_file(&path)?;
+            let invalid = |reason| Error::Invalid { path: path.clone(), reason };
+            only_project_keys(&given, home).map_err(invalid)?;
+            layers.0.push(Layer { source: Source::Project, path: path.clone(), given });
+            layers.typed().map_err(invalid)?;
+        }
+        Ok(layers)
+    }
+
+    /// What all of them come to.
+    pub fn settings(&self) -> Result<Settings, Error> {
+        let path = self.0.last().map(|layer| layer.path.clone()).unwrap_or_default();
+        self.typed().map_err(|reason| Error::Invalid { path, reason })
+    }
+
+    pub(crate) fn typed(&self) -> Result<Settings, String> {
+        let mut merged = Mapping::new();
+        for layer in &self.0 {
+            merge(&mut merged, layer.given.clone());
+        }
+        typed(merged)
+    }
+
+    pub fn all(&self) -> &[Layer] {
+        &self.0
+    }
+
+    pub(crate) fn push(&mut self, layer: Layer) {
+        self.0.push(layer);
+    }
+
+    pub(crate) fn pop(&mut self) {
+        self.0.pop();
+    }
+
+    /// Who decides a key, and how; none when nobody does.
+    pub fn decided(&self, key: &str) -> Option<(&Layer, String)> {
+        self.0.iter().rev().find_map(|layer| Some((layer, layer.value(key)?)))
+    }
+}
 
 impl Settings {
     /// Reads `config.yaml` below the home; a missing or empty file means the defaults.
@@ -22,28 +128,16 @@ impl Settings {
 
     /// The settings for one project, whose folder below the home (not in the project) is given.
     pub fn load_for(home: &Path, project_dir: Option<&Path>) -> Result<Self, Error> {
-        Self::load_layers(home, project_dir.as_slice())
-    }
-
-    /// The settings for a project in a project: later folders over earlier ones.
-    pub fn load_layers(home: &Path, dirs: &[impl AsRef<Path>]) -> Result<Self, Error> {
-        let (mut settings, mut merged) = read_file(&home.join(FILE))?;
-        for dir in dirs {
-            let file = dir.as_ref().join(FILE);
-            let (_, over) = read_file(&file)?;
-            let invalid = |reason| Error::Invalid { path: file.clone(), reason };
-            only_project_keys(&over, home).map_err(invalid)?;
-            merge(&mut merged, over);
-            settings = typed(merged.clone()).map_err(invalid)?;
-        }
-        Ok(settings)
+        Layers::load(home, project_dir.as_slice())?.settings()
     }
 }
 
 /// Which file decides a key: `default`, `global` or `project`. A file that cannot be read decides
 /// nothing; loading it says what is wrong with it.
 pub fn decided_by(home: &Path, project_dir: Option<&Path>, key: &str) -> &'static str {
-    let has = |dir: &Path| read_file(&dir.join(FILE)).is_ok_and(|(_, given)| holds(&given, key));
+    let has = |dir: &Path| {
+        read_file(&dir.join(FILE)).is_ok_and(|(_, given)| value(&given, key).is_some())
+    };
     if project_dir.is_some_and(has) {
         "project"
     } else if has(home) {
@@ -105,30 +199,26 @@ fn merge(below: &mut Mapping, over: Mapping) {
 }
 
 fn only_project_keys(given: &Mapping, home: &Path) -> Result<(), String> {
-    for (section, keys) in given {
-        let section = section.as_str().unwrap_or_default();
-        if PROJECT_SECTIONS.contains(&section) {
-            continue;
-        }
-        for key in keys.as_mapping().into_iter().flat_map(Mapping::keys) {
-            let key = format!("{section}.{}", key.as_str().unwrap_or_default());
-            if !PROJECT_KEYS.contains(&key.as_str()) {
-                return Err(format!(
-                    "{key} cannot be set for one project; set it in {}",
-                    home.join(FILE).display()
-                ));
-            }
-        }
+    let layer = Layer { source: Source::Project, path: PathBuf::new(), given: given.clone() };
+    let keys = layer.keys();
+    let foreign = |key: &&String| {
+        // What no table knows is told by the model.
+        registry::find(key).is_some_and(|known| known.scope == Scope::Host)
+    };
+    match keys.iter().find(foreign) {
+        Some(key) => Err(format!(
+            "{key} cannot be set for one project; set it in {}",
+            home.join(FILE).display()
+        )),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-fn holds(given: &Mapping, key: &str) -> bool {
+/// What stands at a key.
+pub(crate) fn value<'a>(given: &'a Mapping, key: &str) -> Option<&'a Value> {
     match key.split_once('.') {
-        None => given.contains_key(key),
-        Some((section, rest)) => {
-            given.get(section).and_then(Value::as_mapping).is_some_and(|inner| holds(inner, rest))
-        }
+        None => given.get(key),
+        Some((section, rest)) => value(given.get(section)?.as_mapping()?, rest),
     }
 }
 

@@ -1,26 +1,32 @@
 //! What a person can set, typed: built-in defaults below `$AGENTBOX_HOME/config.yaml`, below the
 //! host's own file for a project.
 //!
-//! Files in a work tree are never asked: a box can write them ([`ignored_policy_keys`] finds what
-//! somebody put there in vain). An unknown key is an error that names it, so that a misspelt safety
+//! A file in a work tree can only tighten ([`workspace`]): a box can write it ([`ignored_policy_keys`]
+//! finds policy somebody put there in vain). An unknown key is an error that names it, so that a misspelt safety
 //! setting is noticed. A key without a value counts as not there.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod edit;
+mod kind;
 mod layers;
 mod model;
+pub mod registry;
 mod repository;
+mod schema;
+pub mod workspace;
 
 use std::path::PathBuf;
 
-pub use layers::decided_by;
+pub use kind::Kind;
+pub use layers::{Layer, Layers, Source, decided_by};
 pub use model::{
     AgentSettings, ApprovalMode, Approvals, Boxes, Channel, Checkpoint, Engine, EngineKind, Gh,
     InnerDocker, Integration, Proxy, Queue, QuietHours, Relay, Secrets, SecretsBackend, Settings,
     Stage, Update, WhenNobody,
 };
 pub use repository::ignored_policy_keys;
+pub use schema::{defaults_schema, schema};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -11,6 +11,7 @@ pub mod checkpoints;
 pub mod code;
 pub mod complete_boxes;
 pub mod completions;
+pub mod config;
 pub mod cp;
 pub mod create;
 pub mod dashboard;

@@ -21,7 +21,8 @@ const MOST: u64 = (1 << 20) + 1;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox validate               the file of the project in this folder
-  agentbox validate --strict      warnings are mistakes, too")]
+  agentbox validate --strict      warnings are mistakes, too
+  agentbox validate --schema > agentbox.schema.json")]
 pub struct Args {
     /// The file, or a folder of the project [default: this one]
     path: Option<PathBuf>,
@@ -29,6 +30,10 @@ pub struct Args {
     /// Warnings are mistakes, too
     #[arg(long)]
     strict: bool,
+
+    /// Print the JSON Schema of the file, for editors, and check nothing
+    #[arg(long, conflicts_with_all = ["path", "strict", "json"])]
+    schema: bool,
 
     /// Print what was found as JSON
     #[arg(short, long)]
@@ -46,9 +51,20 @@ struct Report<'a> {
     warnings: &'a [Problem],
 }
 
+/// The schema of the file, with what may stand under `defaults:`.
+pub fn schema() -> Result<String, CommandError> {
+    let schema = project::schema::schema(&settings::defaults_schema());
+    let text = serde_json::to_string_pretty(&schema);
+    Ok(text.map_err(|e| CommandError::failed(e.to_string()))? + "\n")
+}
+
 pub fn run(ctx: &Context, args: Args) -> Outcome {
+    if args.schema {
+        ctx.ui.out(&schema()?)?;
+        return Ok(Exit::OK);
+    }
     let path = find(args.path.as_deref().unwrap_or(Path::new(".")))?;
-    let parsed = Project::parse(&read(&path)?);
+    let parsed = with_defaults(ctx, &path, Project::parse(&read(&path)?));
     let refused = refused(&path, &parsed);
     let fine = parsed.warnings.is_empty() || !args.strict;
     let valid = fine && parsed.project.is_some() && refused.is_empty();
@@ -80,6 +96,20 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         ctx.ui.out(&format!("OK: {services} service(s), {tasks} task(s)\n"))?;
     }
     Ok(if valid { Exit::OK } else { INVALID })
+}
+
+/// With what is wrong with its `defaults:`, which the reader does not look into.
+fn with_defaults(ctx: &Context, path: &Path, mut parsed: Parsed) -> Parsed {
+    let Some(project) = &parsed.project else { return parsed };
+    let root = path.parent().unwrap_or(Path::new("/"));
+    let found = host::defaults_problems(&ctx.home, root, project);
+    parsed.warnings.extend(found.warnings);
+    parsed.warnings.sort_by_key(|problem| problem.place);
+    if !found.errors.is_empty() {
+        parsed.errors.extend(found.errors);
+        parsed.project = None;
+    }
+    parsed
 }
 
 /// What no box would take, whatever is on disk.

@@ -3,8 +3,8 @@
 use super::{MEANINGLESS, UNKNOWN};
 use crate::problem::Problems;
 use crate::shape::{self, HIGHEST, Shape, Table};
-use crate::similar::similar;
 use crate::yaml::{Key, Kind, Node, Scalar};
+use protocol::similar::similar;
 use protocol::text::shortened;
 use std::time::Duration;
 

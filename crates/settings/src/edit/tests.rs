@@ -251,3 +251,31 @@ proptest! {
         prop_assert_eq!(comments(&now), comments(&text), "{}", now);
     }
 }
+
+#[test]
+fn a_list_is_set_like_any_other_value() {
+    let list = |all: &[&str]| Scalar::List(all.iter().map(|w| (*w).to_owned()).collect());
+    let key = "approvals.promptCommand";
+    for text in
+        ["", "# a\n", "approvals:\n  mode: ask # b\n", "approvals: {promptCommand: [x, y]}\n"]
+    {
+        let after = after_set(text, key, list(&["dmenu", "-p", "a: b"])).unwrap();
+        let (settings, _) = layers::parse(&after).unwrap();
+        let command = settings.approvals.prompt_command.unwrap();
+        assert_eq!(command, ["dmenu", "-p", "a: b"], "{after}");
+    }
+    assert!(after_set("", key, list(&[])).is_err(), "a command has a program");
+}
+
+#[test]
+fn a_whole_file_is_written_when_it_is_in_order() {
+    let (_home, file) = world("gh: {checkout: true}\n");
+    assert!(write(&file, "gh: {chekout: true}\n").is_err());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "gh: {checkout: true}\n");
+    write(&file, "# b\n").unwrap();
+    begin(&file, "c").unwrap();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "# b\n");
+    let new = file.with_file_name("new.yaml");
+    begin(&new, "project: /srv/shop\nmore").unwrap();
+    assert_eq!(std::fs::read_to_string(&new).unwrap(), "# project: /srv/shop\n# more\n");
+}

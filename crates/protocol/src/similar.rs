@@ -3,7 +3,7 @@
 const MOST: usize = 2;
 
 /// The known word nearest to this one, if it is at most two letters away.
-pub(crate) fn similar<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn similar<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let near = known.iter().map(|one| (distance(word, one), *one));
     near.filter(|(far, one)| *far <= MOST && *far < one.len()).min().map(|(_, one)| one)
 }

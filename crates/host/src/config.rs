@@ -1,0 +1,363 @@
+//! Settings as a person looks at them and changes them, and what a repository says about them.
+//!
+//! The person's own files decide; a repository's `agentbox.yaml` can only tighten (see
+//! [`settings::workspace`]). Every change made here is on record.
+
+use crate::api::Api;
+use crate::core::Core;
+use crate::policies::project_dir;
+use connectors::registry as connectors;
+use project::{FILE_NAME, Parsed, Problem, Project};
+use protocol::control::{ControlError, ErrorCode};
+use protocol::integrations::Layer;
+use protocol::text::{shortened, visible};
+use relay::Entry;
+use settings::registry::{self, Key, Scope};
+use settings::workspace::{Left, Why};
+use settings::{Layers, Settings, edit};
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// More than the reader takes, so that it can say so.
+const MOST: u64 = (1 << 20) + 1;
+/// At the top of a project's file: which project it is of.
+const OF: &str = "# project: ";
+
+/// The settings as they are now for a project: the person's own, and what its repository tightens.
+pub fn project_settings(home: &Path, root: &Path) -> Result<Settings, settings::Error> {
+    project_layers(home, root)?.settings()
+}
+
+/// The same, file by file.
+pub fn project_layers(home: &Path, root: &Path) -> Result<Layers, settings::Error> {
+    let mut layers = own_layers(home, root)?;
+    layers.tighten(root.join(FILE_NAME), repository_defaults(root));
+    Ok(layers)
+}
+
+/// The person's own files. What holds for a folder holds for those in it.
+fn own_layers(home: &Path, root: &Path) -> Result<Layers, settings::Error> {
+    let mut dirs: Vec<PathBuf> = root.ancestors().map(|root| project_dir(home, root)).collect();
+    dirs.reverse();
+    Layers::load(home, &dirs)
+}
+
+/// `defaults:` of a project's file, none when it cannot be read: making a box says what is wrong with it.
+fn repository_defaults(root: &Path) -> Vec<(String, String)> {
+    let text = read_project_file(root).unwrap_or_default().unwrap_or_default();
+    let Parsed { project: Some(project), .. } = Project::parse(&text) else { return Vec::new() };
+    leaves(&project)
+}
+
+fn leaves(project: &Project) -> Vec<(String, String)> {
+    project.defaults.iter().map(|one| (one.key.clone(), one.value.clone())).collect()
+}
+
+/// The text of a project's file; none when there is none. It never waits and has a largest size.
+pub(crate) fn read_project_file(root: &Path) -> Result<Option<String>, String> {
+    // Never waits, as it would for a pipe.
+    let mut options = std::fs::OpenOptions::new();
+    let open = options.read(true).custom_flags(nix::libc::O_NONBLOCK).open(root.join(FILE_NAME));
+    let file = match open {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(|e| e.to_string())?,
+    };
+    if !file.metadata().is_ok_and(|data| data.is_file()) {
+        return Err("it is no file".to_owned());
+    }
+    let mut bytes = Vec::new();
+    file.take(MOST).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    String::from_utf8(bytes).map(Some).map_err(|_| "it is not UTF-8".to_owned())
+}
+
+/// What of a project's `defaults:` is a mistake, what somebody should know, and what the person's own
+/// files are tighter about already.
+#[derive(Debug, Default)]
+pub struct DefaultsProblems {
+    pub errors: Vec<Problem>,
+    pub warnings: Vec<Problem>,
+    pub looser: Vec<Problem>,
+}
+
+pub fn defaults_problems(home: &Path, root: &Path, project: &Project) -> DefaultsProblems {
+    let mut found = DefaultsProblems::default();
+    let mut layers = own_layers(home, root).unwrap_or_default();
+    for left in layers.tighten(root.join(FILE_NAME), leaves(project)) {
+        let place = project.defaults.iter().find(|one| one.key == left.key);
+        let place = place.map(|one| one.place).unwrap_or_default();
+        let (code, message, hint) = told(&left);
+        let path = visible(&shortened(&format!("defaults.{}", left.key), 120));
+        let problem = Problem { place, path, code, message, hint };
+        match left.why {
+            Why::Invalid(_) => found.errors.push(problem),
+            Why::Looser { .. } => found.looser.push(problem),
+            Why::Unknown { .. } | Why::NotFromHere => found.warnings.push(problem),
+        }
+    }
+    found
+}
+
+fn told(left: &Left) -> (&'static str, String, Option<String>) {
+    let value = shortened(&left.value, 60);
+    match &left.why {
+        Why::Invalid(why) => ("Y070", shortened(why, 300), None),
+        Why::Unknown { meant } => {
+            let hint = meant.map(|name| format!("did you mean {name}?"));
+            ("W010", "there is no such setting".to_owned(), hint)
+        }
+        Why::NotFromHere => {
+            let key = shortened(&left.key, 60);
+            let message = "has no effect here: a box can write this file".to_owned();
+            ("W011", message, Some(format!("agentbox config set {key} {value}")))
+        }
+        Why::Looser { own } => {
+            let message =
+                format!("{value} has no effect: a repository can only tighten, and yours is {own}");
+            ("W012", message, None)
+        }
+    }
+}
+
+/// Every setting by name, with those of each service.
+pub fn setting_names(advanced: bool) -> Vec<String> {
+    let wanted = registry::KEYS.iter().filter(|key| advanced || !key.advanced);
+    let each = wanted.flat_map(|key| match key.name.split_once('*') {
+        None => vec![key.name.to_owned()],
+        Some((before, after)) => {
+            let services = connectors::CONNECTORS.iter();
+            services.map(|c| format!("{before}{}{after}", c.service)).collect()
+        }
+    });
+    each.collect()
+}
+
+/// The setting of this name, or the name that was perhaps meant.
+pub fn find_setting(name: &str) -> Result<&'static Key, Option<String>> {
+    let service = name.strip_prefix("integrations.").and_then(|rest| rest.split('.').next());
+    if let (Some(key), Some(service)) = (registry::find(name), service)
+        && connectors::find(service).is_none()
+    {
+        let all: Vec<&str> = connectors::CONNECTORS.iter().map(|c| c.service).collect();
+        let near = protocol::similar::similar(service, &all);
+        return Err(near.map(|near| key.name.replace('*', near)));
+    }
+    registry::find(name).ok_or_else(|| registry::meant(name).map(str::to_owned))
+}
+
+/// What a setting is when no file says anything, as it could be typed.
+pub fn setting_default(name: &str) -> Option<String> {
+    let key = registry::find(name)?;
+    let service = name.strip_prefix("integrations.").and_then(|rest| rest.strip_suffix(".enabled"));
+    let started = service.and_then(connectors::find).map(|c| c.on_by_default.to_string());
+    started.or_else(|| (!key.default.is_empty()).then(|| key.default.to_owned()))
+}
+
+/// A project that has settings of its own.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct ConfiguredProject {
+    /// None when the file does not say.
+    pub root: Option<PathBuf>,
+    pub file: PathBuf,
+    pub keys: Vec<String>,
+}
+
+pub fn configured_projects(home: &Path) -> Vec<ConfiguredProject> {
+    let Ok(dirs) = std::fs::read_dir(home.join("projects")) else { return Vec::new() };
+    let mut all: Vec<ConfiguredProject> = dirs
+        .filter_map(|dir| {
+            let dir = dir.ok()?.path();
+            let file = dir.join("config.yaml");
+            let text = std::fs::read_to_string(&file).ok()?;
+            let said = text.lines().find_map(|line| line.strip_prefix(OF)).map(PathBuf::from);
+            let root = said.filter(|root| project_dir(home, root) == dir);
+            let layers = Layers::load(home, &[&dir]).ok();
+            let keys = layers.and_then(|l| l.all().last().map(settings::Layer::keys));
+            Some(ConfiguredProject { root, file, keys: keys.unwrap_or_default() })
+        })
+        .collect();
+    all.sort_by(|a, b| (&a.root, &a.file).cmp(&(&b.root, &b.file)));
+    all
+}
+
+impl Api {
+    /// Sets a key in one of the person's files, or takes it out.
+    pub async fn set_setting(
+        &self,
+        key: &str,
+        value: Option<&str>,
+        layer: Layer,
+        cwd: Option<&str>,
+    ) -> Result<(), ControlError> {
+        self.core().set_setting(key, value, layer, cwd).await
+    }
+}
+
+impl Core {
+    async fn set_setting(
+        &self,
+        key: &str,
+        value: Option<&str>,
+        layer: Layer,
+        cwd: Option<&str>,
+    ) -> Result<(), ControlError> {
+        let usage = |text: String| ControlError::new(ErrorCode::Usage, text);
+        let known = find_setting(key).map_err(|meant| {
+            let text = format!("there is no setting {}", shortened(&visible(key), 80));
+            let error = ControlError::new(ErrorCode::Failed, text);
+            match meant {
+                Some(meant) => error.hint(format!("did you mean {meant}?")),
+                None => error.hint("agentbox config list shows all of them."),
+            }
+        })?;
+        let value = value.map(|text| {
+            known.kind.parse(text).map_err(|why| usage(format!("{key}: {}", visible(&why))))
+        });
+        let value = value.transpose()?;
+        let (file, of) = match layer {
+            Layer::Global => (self.home.join("config.yaml"), None),
+            Layer::Project if known.scope == Scope::Host => {
+                let text = format!("{key} cannot be set for one project");
+                return Err(usage(text).hint("set it with --global."));
+            }
+            Layer::Project => {
+                let cwd = cwd.ok_or_else(|| usage("which project? No folder was named.".into()))?;
+                let root = boxes::project::project_root(Path::new(cwd)).await;
+                let root = root.map_err(crate::engine::control_error)?;
+                (project_dir(&self.home, &root).join("config.yaml"), Some(root))
+            }
+        };
+        if let (Some(_), Some(root)) = (&value, &of)
+            && root.to_str().is_some_and(|root| !root.contains(char::is_control))
+        {
+            let comment = format!("{}{}", OF.trim_start_matches("# "), root.display());
+            edit::begin(&file, &comment).map_err(unwritable)?;
+        }
+        let changed = match &value {
+            Some(value) => edit::set(&file, key, value.clone()).map(|()| true),
+            None => edit::unset(&file, key),
+        };
+        if changed.map_err(unwritable)? {
+            self.note_setting(key, value, &file).await?;
+        }
+        Ok(())
+    }
+
+    async fn note_setting(
+        &self,
+        key: &str,
+        value: Option<edit::Scalar>,
+        file: &Path,
+    ) -> Result<(), ControlError> {
+        let value = value.map(|value| match value {
+            edit::Scalar::Bool(yes) => serde_json::json!(yes),
+            edit::Scalar::Number(number) => serde_json::json!(number),
+            edit::Scalar::Text(text) => serde_json::json!(text),
+            edit::Scalar::List(all) => serde_json::json!(all),
+        });
+        let what = value.as_ref().map_or_else(|| "unset".to_owned(), |v| format!("set to {v}"));
+        let entry = Entry {
+            box_id: None,
+            kind: "setting-changed",
+            summary: shortened(&format!("{key} {what} in {}", file.display()), 300),
+            data: serde_json::json!({ "key": key, "value": value, "file": file }),
+        };
+        Ok(self.store.record(entry).await?)
+    }
+
+    /// What the project's `defaults:` come to is told; what is no value at all is a mistake.
+    pub(crate) fn check_defaults(
+        &self,
+        project: &Project,
+        root: &Path,
+    ) -> Result<Vec<String>, ControlError> {
+        let found = defaults_problems(&self.home, root, project);
+        let line = |problem: &Problem| problem.line(FILE_NAME);
+        if !found.errors.is_empty() {
+            let error = ControlError::new(ErrorCode::Failed, "agentbox.yaml validation failed:");
+            let error = found
+                .errors
+                .iter()
+                .fold(error, |error, one| error.hint(format!("  {}", line(one))));
+            return Err(error.hint("agentbox validate checks it again."));
+        }
+        Ok(found.warnings.iter().chain(&found.looser).map(line).collect())
+    }
+}
+
+fn unwritable(e: settings::Error) -> ControlError {
+    let code = match e {
+        settings::Error::Invalid { .. } => ErrorCode::Usage,
+        _ => ErrorCode::Failed,
+    };
+    ControlError::new(code, e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn world(yaml: &str) -> (tempfile::TempDir, tempfile::TempDir) {
+        let (home, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(root.path().join(FILE_NAME), yaml).unwrap();
+        (home, root)
+    }
+
+    #[test]
+    fn a_repository_tightens_a_projects_settings() {
+        let (home, root) = world("defaults: {box: {memory: 2g, vnc: false, withEnv: true}}\n");
+        let settings = project_settings(home.path(), root.path()).unwrap();
+        assert_eq!(settings.boxes.memory, Some(2 << 30));
+        assert!(!settings.boxes.vnc && !settings.boxes.with_env);
+        std::fs::write(home.path().join("config.yaml"), "box: {memory: 1g}\n").unwrap();
+        let settings = project_settings(home.path(), root.path()).unwrap();
+        assert_eq!(settings.boxes.memory, Some(1 << 30));
+        std::fs::write(root.path().join(FILE_NAME), "defaults: {box: {memory: 2g}").unwrap();
+        let settings = project_settings(home.path(), root.path()).unwrap();
+        assert_eq!(settings.boxes.memory, Some(1 << 30));
+    }
+
+    #[test]
+    fn what_has_no_effect_is_told_with_its_place() {
+        let text = "defaults:\n  box:\n    memroy: 2g\n    withEnv: true\n    cpMaxBytes: 999999999\n    cpus: many\n";
+        let (home, root) = world(text);
+        let project = Project::parse(text).project.unwrap();
+        let found = defaults_problems(home.path(), root.path(), &project);
+        let lines = |all: &[Problem]| {
+            all.iter().map(|one| one.line(FILE_NAME)).collect::<Vec<_>>().join("\n")
+        };
+        assert_eq!(
+            lines(&found.warnings),
+            "agentbox.yaml:3:13: defaults.box.memroy: there is no such setting (W010); did you mean box.memory?\n\
+             agentbox.yaml:4:14: defaults.box.withEnv: has no effect here: a box can write this file (W011); agentbox config set box.withEnv true"
+        );
+        assert!(lines(&found.looser).contains("yours is 104857600 (W012)"));
+        assert!(lines(&found.errors).contains("agentbox.yaml:6:11: defaults.box.cpus: \"many\""));
+    }
+
+    #[test]
+    fn services_are_known_by_name() {
+        assert!(find_setting("integrations.notion.enabled").is_ok());
+        let meant = find_setting("integrations.notoin.enabled").unwrap_err();
+        assert_eq!(meant.as_deref(), Some("integrations.notion.enabled"));
+        assert!(setting_names(false).contains(&"integrations.github.enabled".to_owned()));
+        assert!(!setting_names(false).contains(&"relay.callsPerMinute".to_owned()));
+        assert!(setting_names(true).iter().all(|name| find_setting(name).is_ok()));
+    }
+
+    #[test]
+    fn a_project_without_its_name_is_listed_all_the_same() {
+        let home = tempfile::tempdir().unwrap();
+        let root = Path::new("/srv/shop");
+        let dir = project_dir(home.path(), root);
+        edit::begin(&dir.join("config.yaml"), "project: /srv/shop").unwrap();
+        edit::set(&dir.join("config.yaml"), "gh.checkout", edit::Scalar::Bool(true)).unwrap();
+        let other = home.path().join("projects/0123-other");
+        // Another project's name in it is not believed.
+        edit::begin(&other.join("config.yaml"), "project: /srv/shop").unwrap();
+        let all = configured_projects(home.path());
+        assert_eq!(all.len(), 2);
+        assert_eq!((all[0].root.as_deref(), all[0].keys.len()), (None, 0));
+        assert_eq!((all[1].root.as_deref(), all[1].keys.len()), (Some(root), 1));
+    }
+}

@@ -1,0 +1,376 @@
+//! Every setting there is: what it may be, what it is without anybody's word, what it is for, which file
+//! may hold it and what of it a repository may say.
+//!
+//! The files' reader, `agentbox config`, the schema and the page in `docs` go by this table, and a test
+//! holds it to the typed model.
+
+use crate::kind::Kind;
+use protocol::similar::similar;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// Such as `box.memory`; a `*` stands for any one word.
+    pub name: &'static str,
+    pub kind: Kind,
+    /// As it is typed; empty is nothing.
+    pub default: &'static str,
+    pub about: &'static str,
+    pub scope: Scope,
+    pub workspace: Workspace,
+    pub holds: Holds,
+    /// Few people ever need it.
+    pub advanced: bool,
+}
+
+/// Which of the person's files may hold a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// How the host itself works: the global file alone.
+    Host,
+    /// Also the file of a project.
+    Project,
+}
+
+/// What `defaults:` of a repository's `agentbox.yaml` may say of a key. A box can write that file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Workspace {
+    /// Nothing.
+    Never,
+    /// Only what allows less than the person's own files do. `none` is what no number or 0 means.
+    Tighter { none: u64 },
+    /// Anything: it allows nothing.
+    Free,
+}
+
+/// When a change has an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// From the next call, box or session on.
+    Now,
+    /// When AgentBox starts.
+    Restart,
+}
+
+impl Key {
+    const fn host(
+        name: &'static str,
+        kind: Kind,
+        default: &'static str,
+        about: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            kind,
+            default,
+            about,
+            scope: Scope::Host,
+            workspace: Workspace::Never,
+            holds: Holds::Restart,
+            advanced: false,
+        }
+    }
+
+    const fn project(
+        name: &'static str,
+        kind: Kind,
+        default: &'static str,
+        about: &'static str,
+    ) -> Self {
+        let key = Self::host(name, kind, default, about).now();
+        Self { scope: Scope::Project, ..key }
+    }
+
+    const fn now(self) -> Self {
+        Self { holds: Holds::Now, ..self }
+    }
+
+    const fn advanced(self) -> Self {
+        Self { advanced: true, ..self }
+    }
+
+    const fn tighter(self) -> Self {
+        self.tighter_than(u64::MAX)
+    }
+
+    const fn tighter_than(self, none: u64) -> Self {
+        Self { workspace: Workspace::Tighter { none }, ..self }
+    }
+
+    const fn free(self) -> Self {
+        Self { workspace: Workspace::Free, ..self }
+    }
+
+    /// Whether this is the key of that name.
+    pub fn is(&self, name: &str) -> bool {
+        let (mut own, mut given) = (self.name.split('.'), name.split('.'));
+        loop {
+            match (own.next(), given.next()) {
+                (None, None) => return true,
+                (Some("*"), Some(word)) if is_word(word) => {}
+                (Some(own), Some(word)) if own == word => {}
+                _ => return false,
+            }
+        }
+    }
+}
+
+fn is_word(word: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    !word.is_empty() && word.bytes().all(plain)
+}
+
+/// The key of this name, such as `integrations.notion.enabled`.
+pub fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.is(name))
+}
+
+/// The name that was perhaps meant.
+pub fn meant(name: &str) -> Option<&'static str> {
+    let all: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+    similar(name, &all).or_else(|| {
+        let last = |name: &'static str| name.rsplit('.').next().unwrap_or(name);
+        let word = name.rsplit('.').next()?;
+        let lasts: Vec<&str> = all.iter().map(|name| last(name)).collect();
+        let near = similar(word, &lasts)?;
+        all.iter().copied().find(|name| last(name) == near)
+    })
+}
+
+const ANY: Kind = Kind::Whole { least: 0, most: u64::MAX };
+const COUNT: Kind = Kind::Whole { least: 0, most: u32::MAX as u64 };
+const ONE_OR_MORE: Kind = Kind::Whole { least: 1, most: u32::MAX as u64 };
+/// How many processes a box may have without anybody's word.
+const PROCESSES: u64 = 8192;
+
+macro_rules! agent {
+    ($agent:literal, $title:literal) => {
+        [
+            Key::project(
+                concat!($agent, ".sessionName"),
+                Kind::Text,
+                "",
+                concat!("The name of ", $title, "'s session in a box; the agent's own without it."),
+            )
+            .free(),
+            Key::project(
+                concat!($agent, ".dangerouslySkipPermissions"),
+                Kind::Bool,
+                "true",
+                concat!($title, " does not ask before each step, because a box keeps it in."),
+            )
+            .tighter(),
+            Key::project(
+                concat!($agent, ".login"),
+                Kind::Bool,
+                "true",
+                concat!("Boxes get your login of ", $title, "."),
+            )
+            .tighter(),
+            Key::project(
+                concat!($agent, ".sync"),
+                Kind::Bool,
+                "true",
+                concat!("Your own settings of ", $title, " are brought to boxes."),
+            )
+            .tighter(),
+        ]
+    };
+}
+
+const CLAUDE: [Key; 4] = agent!("claude", "Claude Code");
+const CODEX: [Key; 4] = agent!("codex", "Codex");
+const OPENCODE: [Key; 4] = agent!("opencode", "OpenCode");
+
+pub const KEYS: &[Key] = &[
+    Key::host(
+        "engine.host",
+        Kind::Text,
+        "",
+        "The engine's address, such as unix:///var/run/docker.sock. Without it: DOCKER_HOST, the docker context, the usual places.",
+    ),
+    Key::host(
+        "engine.channel",
+        Kind::OneOf(&["auto", "socket", "exec"]),
+        "auto",
+        "How boxes reach the host.",
+    )
+    .advanced(),
+    Key::host(
+        "engine.kind",
+        Kind::OneOf(&["docker", "dockerDesktop", "orbstack", "colima", "podman"]),
+        "",
+        "What the engine is taken for, whatever it says of itself.",
+    ),
+    Key::project("box.image", Kind::Text, "", "An image used instead of the built one."),
+    Key::project(
+        "box.stage",
+        Kind::OneOf(&["core", "desktop", "full"]),
+        "full",
+        "How much the built image has in it.",
+    )
+    .tighter(),
+    Key::project("box.vnc", Kind::Bool, "true", "Boxes have a screen.").tighter(),
+    Key::project(
+        "box.docker",
+        Kind::OneOf(&["off", "auto", "on"]),
+        "auto",
+        "Boxes have a container engine of their own: on. Auto is no, with a hint when a project has a compose file.",
+    )
+    .tighter(),
+    Key::project(
+        "box.extraCas",
+        Kind::Words,
+        "",
+        "Certificate files boxes trust. Without it: those added to your system; [] is none.",
+    ),
+    Key::project(
+        "box.cpMaxBytes",
+        Kind::Whole { least: 1, most: u64::MAX },
+        "104857600",
+        "The most one copy between a box and this computer may carry.",
+    )
+    .tighter()
+    .advanced(),
+    Key::project(
+        "box.withEnv",
+        Kind::Bool,
+        "false",
+        "New boxes get .env files and the like, which git ignores.",
+    ),
+    Key::project(
+        "box.resyncOnStart",
+        Kind::Bool,
+        "true",
+        "A box that was down takes over what is new here when an agent is started in it.",
+    )
+    .tighter(),
+    Key::project("box.memory", Kind::Size, "", "The memory of a new box; 0 is no limit.").tighter(),
+    Key::project("box.cpus", Kind::Cpus, "", "The processors of a new box; 0 is no limit.")
+        .tighter(),
+    Key::project("box.pidsLimit", ANY, "8192", "The processes of a new box.")
+        .tighter_than(PROCESSES),
+    Key::project(
+        "box.disk",
+        Kind::Size,
+        "",
+        "The disk of a new box, where the engine can limit it; 0 is no limit.",
+    )
+    .tighter(),
+    Key::host(
+        "approvals.timeoutSeconds",
+        Kind::Whole { least: 1, most: u64::MAX },
+        "900",
+        "After so many seconds a question is a no.",
+    ),
+    Key::project(
+        "approvals.mode",
+        Kind::OneOf(&["ask", "safe"]),
+        "ask",
+        "Safe: writes on the box's own branch or in its folder do not ask.",
+    ),
+    Key::host("approvals.quiet", Kind::Hours, "", "No dialogs and notifications then; local time."),
+    Key::host(
+        "approvals.promptCommand",
+        Kind::Words,
+        "",
+        "A program that is asked, too, with its arguments.",
+    ),
+    Key::host(
+        "approvals.whenNobodyWatches",
+        Kind::OneOf(&["auto", "wait", "deny"]),
+        "auto",
+        "What becomes of a question nobody can see. Auto: deny without a desktop, wait with one.",
+    ),
+    Key::host(
+        "secrets.backend",
+        Kind::OneOf(&["keychain", "file"]),
+        "keychain",
+        "Where credentials are kept.",
+    ),
+    Key::project(
+        "integrations.*.enabled",
+        Kind::Bool,
+        "",
+        "Boxes may use the service. Without it: as the service starts out.",
+    ),
+    Key::project(
+        "integrations.*.autoApproveWrites",
+        Kind::Bool,
+        "false",
+        "The service's writes do not ask.",
+    ),
+    Key::project(
+        "integrations.*.baseUrl",
+        Kind::Address,
+        "",
+        "Another address of the service; http:// only to this computer.",
+    )
+    .advanced(),
+    Key::project(
+        "gh.checkout",
+        Kind::Bool,
+        "false",
+        "`gh pr checkout` in a box may change your own branch.",
+    ),
+    CLAUDE[0],
+    CLAUDE[1],
+    CLAUDE[2],
+    CLAUDE[3],
+    CODEX[0],
+    CODEX[1],
+    CODEX[2],
+    CODEX[3],
+    OPENCODE[0],
+    OPENCODE[1],
+    OPENCODE[2],
+    OPENCODE[3],
+    Key::host("autopause.enabled", Kind::Bool, "true", "Boxes that nobody uses are paused."),
+    Key::host("autopause.maxRunningBoxes", COUNT, "5", "Only while more than this run."),
+    Key::host("autopause.idleMinutes", COUNT, "5", "And after this time."),
+    Key::host(
+        "queue.maxConcurrent",
+        ONE_OR_MORE,
+        "5",
+        "Background jobs begin while fewer boxes run.",
+    ),
+    Key::host(
+        "queue.maxWorking",
+        COUNT,
+        "0",
+        "Or, when not 0, while fewer agents work.",
+    ),
+    Key::host(
+        "queue.idleGraceSeconds",
+        COUNT,
+        "15",
+        "So long an agent that is done or waits still counts as working.",
+    )
+    .advanced(),
+    Key::host(
+        "proxy.port",
+        Kind::Whole { least: 0, most: 65535 },
+        "1355",
+        "The port of the addresses of boxes; 0: none.",
+    ),
+    Key::host("proxy.portless", Kind::Bool, "true", "Portless gets routes to boxes when it runs."),
+    Key::host("relay.callsPerMinute", COUNT, "240", "How often one box may ask.").advanced(),
+    Key::host("relay.eventsPerMinute", COUNT, "600", "How often one box may tell.").advanced(),
+    Key::host(
+        "checkpoint.maxLayers",
+        ONE_OR_MORE,
+        "3",
+        "Checkpoints one may build on before the next is one layer.",
+    )
+    .now()
+    .advanced(),
+    Key::host(
+        "update.feed",
+        Kind::Address,
+        "",
+        "What `agentbox self-update` asks. Without it: nobody.",
+    )
+    .now(),
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! What a repository's `agentbox.yaml` says under `defaults:`.
+//!
+//! A box can write that file, so it can only tighten: each key is judged by the table, and what allows
+//! more than the person's own files do is left out. Nothing here is an error: whoever shows it decides.
+
+use crate::edit::put;
+use crate::kind::Kind;
+use crate::layers::{Layer, Layers, Source};
+use crate::registry::{self, Workspace};
+use serde_norway::Mapping;
+use std::path::PathBuf;
+
+/// A key that has no effect, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Left {
+    /// As the file has it; anything may be in it.
+    pub key: String,
+    pub value: String,
+    pub why: Why,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Why {
+    /// There is no such setting; perhaps this one.
+    Unknown { meant: Option<&'static str> },
+    /// A repository does not decide it.
+    NotFromHere,
+    /// The person's own files allow less.
+    Looser { own: String },
+    /// It is no value of this setting.
+    Invalid(String),
+}
+
+impl Layers {
+    /// Puts what a repository's file says on top, as far as it tightens. The leaves are keys with the
+    /// letters of their values.
+    pub fn tighten(
+        &mut self,
+        file: PathBuf,
+        leaves: impl IntoIterator<Item = (String, String)>,
+    ) -> Vec<Left> {
+        let mut given = Mapping::new();
+        let mut left = Vec::new();
+        for (key, value) in leaves {
+            // A key without a value counts as not there.
+            if matches!(value.as_str(), "" | "~" | "null") {
+                continue;
+            }
+            match self.judged(&key, &value, &given) {
+                Ok(None) => {}
+                Ok(Some(wider)) => given = wider,
+                Err(why) => left.push(Left { key, value, why }),
+            }
+        }
+        self.push(Layer { source: Source::Workspace, path: file, given });
+        left
+    }
+
+    /// What is given with this key as well; none when it changes nothing.
+    fn judged(&mut self, key: &str, value: &str, given: &Mapping) -> Result<Option<Mapping>, Why> {
+        let name = key.split('[').next().unwrap_or(key);
+        let Some(known) = registry::find(name) else {
+            return Err(Why::Unknown { meant: registry::meant(name) });
+        };
+        if known.workspace == Workspace::Never {
+            return Err(Why::NotFromHere);
+        }
+        let typed = known.kind.parse(value).map_err(Why::Invalid)?;
+        let text = crate::kind::shown(&typed.clone().into());
+        if let Workspace::Tighter { none } = known.workspace {
+            let own = self.decided(name).map_or(known.default.to_owned(), |(_, own)| own);
+            let allows = |kind: Kind, text: &str| match text {
+                "" => none,
+                text => kind.rank(text, none).unwrap_or(none),
+            };
+            let (new, old) = (allows(known.kind, &text), allows(known.kind, &own));
+            if new == old {
+                return Ok(None);
+            }
+            if new > old {
+                let own = if own.is_empty() { "no limit".to_owned() } else { own };
+                return Err(Why::Looser { own });
+            }
+        }
+        let mut wider = given.clone();
+        let words: Vec<String> = name.split('.').map(str::to_owned).collect();
+        put(&mut wider, &words, typed.into());
+        self.push(Layer { source: Source::Workspace, path: PathBuf::new(), given: wider.clone() });
+        let fits = self.typed();
+        self.pop();
+        fits.map(|_| Some(wider)).map_err(Why::Invalid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The layers of somebody with this global file, and what is left of these leaves.
+    fn tightened(global: &str, leaves: &[(&str, &str)]) -> (Layers, Vec<Left>) {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join("config.yaml"), global).unwrap();
+        let mut layers = Layers::load(home.path(), &[] as &[PathBuf]).unwrap();
+        let leaves = leaves.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let left = layers.tighten("/src/agentbox.yaml".into(), leaves);
+        (layers, left)
+    }
+
+    fn why(global: &str, key: &str, value: &str) -> Why {
+        let (layers, mut left) = tightened(global, &[(key, value)]);
+        let (before, _) = tightened(global, &[]);
+        assert_eq!(layers.settings().unwrap(), before.settings().unwrap(), "{key}: {value}");
+        assert_eq!(left.len(), 1, "{key}: {value}");
+        left.remove(0).why
+    }
+
+    #[test]
+    fn what_allows_less_is_taken() {
+        let (layers, left) = tightened(
+            "box: {memory: 8g}\n",
+            &[
+                ("box.vnc", "false"),
+                ("box.memory", "4g"),
+                ("box.cpus", "1.5"),
+                ("box.pidsLimit", "100"),
+                ("box.stage", "core"),
+                ("box.docker", "off"),
+                ("box.cpMaxBytes", "5"),
+                ("claude.dangerouslySkipPermissions", "false"),
+                ("claude.sessionName", "shop"),
+                ("codex.login", "no"),
+                ("box.disk", ""),
+            ],
+        );
+        assert_eq!(left, []);
+        let s = layers.settings().unwrap();
+        assert_eq!((s.boxes.vnc, s.boxes.memory), (false, Some(4 << 30)));
+        assert_eq!((s.boxes.cpus, s.boxes.pids_limit), (Some(1_500_000_000), Some(100)));
+        assert_eq!((s.boxes.stage, s.boxes.docker), (crate::Stage::Core, crate::InnerDocker::Off));
+        assert_eq!((s.boxes.cp_max_bytes, s.boxes.disk), (5, None));
+        assert!(!s.claude.skips_permissions() && !s.codex.login);
+        assert_eq!(s.claude.session_name.as_deref(), Some("shop"));
+        let (layer, value) = layers.decided("box.memory").unwrap();
+        assert_eq!((layer.source, value.as_str()), (Source::Workspace, "4g"));
+        assert_eq!(layer.path, PathBuf::from("/src/agentbox.yaml"));
+    }
+
+    #[test]
+    fn what_allows_more_is_not() {
+        let looser = |own: &str| Why::Looser { own: own.to_owned() };
+        assert_eq!(why("box: {vnc: false}", "box.vnc", "true"), looser("false"));
+        assert_eq!(why("box: {memory: 2g}", "box.memory", "4g"), looser("2g"));
+        assert_eq!(why("box: {memory: 2g}", "box.memory", "0"), looser("2g"));
+        assert_eq!(why("", "box.pidsLimit", "9000"), looser("8192"));
+        assert_eq!(why("", "box.docker", "on"), looser("auto"));
+        assert_eq!(why("box: {stage: core}", "box.stage", "full"), looser("core"));
+        assert_eq!(why("", "box.cpMaxBytes", "104857601"), looser("104857600"));
+        let asks = "claude: {dangerouslySkipPermissions: false}";
+        assert_eq!(why(asks, "claude.dangerouslySkipPermissions", "true"), looser("false"));
+        // The same is no news.
+        assert_eq!(tightened("", &[("box.vnc", "true"), ("box.memory", "0")]).1, []);
+    }
+
+    #[test]
+    fn yaml_13_55_a_cloned_repository_approves_nothing() {
+        let unknown = |meant| Why::Unknown { meant };
+        assert_eq!(why("", "box.autoApproveHostActions", "true"), unknown(None));
+        for (key, value) in [
+            ("approvals.mode", "safe"),
+            ("integrations.notion.enabled", "true"),
+            ("integrations.notion.autoApproveWrites", "true"),
+            ("approvals.promptCommand[0]", "/tmp/evil"),
+            ("box.image", "evil"),
+            ("box.extraCas[0]", "/workspace/evil.crt"),
+            ("box.withEnv", "true"),
+            ("gh.checkout", "true"),
+        ] {
+            assert_eq!(why("", key, value), Why::NotFromHere, "{key}");
+        }
+        assert_eq!(why("", "box.memroy", "4g"), unknown(Some("box.memory")));
+        assert!(matches!(why("", "box.memory", "lots"), Why::Invalid(_)));
+        assert!(matches!(why("", "claude.sessionName", "a b"), Why::Invalid(_)));
+    }
+
+    #[test]
+    fn yaml_13_54_the_engine_is_no_repositorys() {
+        let (layers, left) = tightened("engine: {kind: orbstack}", &[("engine.kind", "docker")]);
+        assert_eq!(left[0].why, Why::NotFromHere);
+        let (layer, kind) = layers.decided("engine.kind").unwrap();
+        assert_eq!((layer.source, kind.as_str()), (Source::Global, "orbstack"));
+    }
+}
