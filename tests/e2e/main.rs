@@ -47,6 +47,7 @@ mod queue;
 mod remember;
 mod services;
 mod sessions;
+mod settings;
 mod ssh;
 mod supervisor;
 mod transfers;

@@ -4,9 +4,9 @@
 use crate::commands::{
     agent, agent_state, approvals, approve, attach, audit, checkpoints, code, complete_boxes,
     completions, config, cp, create, dashboard, demo, deny, destroy, doctor, download, drive,
-    events, fork, git, grants, inspect, integrations, limits, list, logs, man, mute, open, pause,
-    prepare, prune, queue, quiet, quit, recover, screen, secrets, self_update, serve, services,
-    shell, ssh_config, start, status, stop, top, unpause, url, validate, wait,
+    events, fork, git, grants, init, inspect, integrations, limits, list, logs, man, mute, open,
+    pause, prepare, prune, queue, quiet, quit, recover, screen, secrets, self_update, serve,
+    services, shell, ssh_config, start, status, stop, top, unpause, url, validate, wait,
 };
 use crate::context::Context;
 use crate::error::Outcome;
@@ -94,6 +94,7 @@ pub enum Command {
     Config(config::Args),
     Status(status::Args),
     Doctor(doctor::Args),
+    Init(init::Args),
     Validate(validate::Args),
     Prepare(prepare::Args),
     Demo(demo::Args),
@@ -156,6 +157,7 @@ impl Command {
             Command::Config(args) => config::run(ctx, args),
             Command::Status(args) => status::run(ctx, args),
             Command::Doctor(args) => doctor::run(ctx, args),
+            Command::Init(args) => init::run(ctx, args),
             Command::Validate(args) => validate::run(ctx, args),
             Command::Prepare(args) => prepare::run(ctx, args),
             Command::Demo(args) => demo::run(ctx, args),

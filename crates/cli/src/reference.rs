@@ -113,6 +113,21 @@ fn the_reference_is_what_the_program_says() {
 }
 
 #[test]
+fn the_schema_of_agentbox_yaml_is_what_the_program_says() {
+    let file = page().with_file_name("schema").join("agentbox.schema.json");
+    let wanted = crate::commands::validate::schema().unwrap();
+    if std::env::var_os("AGENTBOX_UPDATE_REFERENCE").is_some() {
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, &wanted).unwrap();
+    }
+    assert!(
+        std::fs::read_to_string(&file).unwrap_or_default() == wanted,
+        "{} drifted; run AGENTBOX_UPDATE_REFERENCE=1 cargo test -p agentbox-cli reference",
+        file.display()
+    );
+}
+
+#[test]
 fn the_exit_codes_are_all_in_the_reference() {
     use crate::error::Kind;
     use protocol::exit;

@@ -46,6 +46,10 @@ fn own_layers(home: &Path, root: &Path) -> Result<Layers, settings::Error> {
 /// `defaults:` of a project's file, none when it cannot be read: making a box says what is wrong with it.
 fn repository_defaults(root: &Path) -> Vec<(String, String)> {
     let text = read_project_file(root).unwrap_or_default().unwrap_or_default();
+    // Most files have none, and reading all the rest takes time.
+    if !text.contains("defaults") {
+        return Vec::new();
+    }
     let Parsed { project: Some(project), .. } = Project::parse(&text) else { return Vec::new() };
     leaves(&project)
 }
@@ -55,7 +59,7 @@ fn leaves(project: &Project) -> Vec<(String, String)> {
 }
 
 /// The text of a project's file; none when there is none. It never waits and has a largest size.
-pub(crate) fn read_project_file(root: &Path) -> Result<Option<String>, String> {
+pub fn read_project_file(root: &Path) -> Result<Option<String>, String> {
     // Never waits, as it would for a pipe.
     let mut options = std::fs::OpenOptions::new();
     let open = options.read(true).custom_flags(nix::libc::O_NONBLOCK).open(root.join(FILE_NAME));

@@ -66,7 +66,7 @@ mod ways;
 pub use api::Api;
 pub use config::{
     ConfiguredProject, DefaultsProblems, configured_projects, defaults_problems, find_setting,
-    project_layers, project_settings, setting_default, setting_names,
+    project_layers, project_settings, read_project_file, setting_default, setting_names,
 };
 pub use doctor::offline as offline_doctor;
 pub use policies::project_settings;

@@ -8,6 +8,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod carry;
+pub mod draft;
 mod model;
 mod name;
 mod pattern;

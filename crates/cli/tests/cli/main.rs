@@ -3,9 +3,11 @@
 
 mod answers;
 mod boxes;
+mod config;
 mod demo;
 mod errors;
 mod git;
+mod init;
 mod launch;
 mod prepare;
 mod shell;

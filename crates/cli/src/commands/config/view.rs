@@ -26,8 +26,11 @@ impl Place {
         let layers = host::project_layers(&ctx.home, &root).map_err(|e| {
             CommandError::usage(e.to_string()).hint("agentbox config edit --global")
         })?;
-        let text = std::fs::read_to_string(root.join(FILE_NAME)).unwrap_or_default();
-        let parsed = Project::parse(&text);
+        let text = host::read_project_file(&root).unwrap_or_else(|why| {
+            ctx.ui.warn(&format!("{FILE_NAME} cannot be read: {why}"));
+            None
+        });
+        let parsed = Project::parse(&text.unwrap_or_default());
         for error in &parsed.errors {
             ctx.ui.warn(&visible(&error.line(FILE_NAME)));
         }

@@ -1,0 +1,161 @@
+//! Settings: who decided, what is wrong, and what the host is asked to change.
+
+use crate::support::{FakeHost, Home};
+use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
+
+fn world(global: &str, yaml: &str) -> Home {
+    let home = Home::new();
+    std::fs::write(home.path().join("config.yaml"), global).unwrap();
+    std::fs::write(home.project().join("agentbox.yaml"), yaml).unwrap();
+    home
+}
+
+#[test]
+fn the_deciding_file_is_told() {
+    let home = world("box: {memory: 8g}\n", "defaults: {box: {memory: 4g, vnc: true}}\n");
+    home.run(&["config", "get", "box.memory"])
+        .exits(0)
+        .prints("box.memory = 4g   (from: workspace)\n");
+    home.run(&["config", "get", "box.vnc"]).exits(0).prints("box.vnc = true   (from: default)\n");
+    home.run(&["config", "get", "box.image"])
+        .exits(0)
+        .prints("box.image = <unset>   (from: default)\n");
+    home.run(&["config", "get", "integrations.github.enabled"])
+        .exits(0)
+        .prints("integrations.github.enabled = true   (from: default)\n");
+    let all = home.run(&["config", "get", "box.memory", "--all", "-j"]).exits(0).json();
+    assert_eq!(all["setting"]["layers"][0]["value"], "4g");
+    assert_eq!(all["setting"]["layers"][1]["from"], "global");
+    let told = home.run(&["config", "explain", "box.memory"]).exits(0);
+    assert!(told.stdout.contains("agentbox.yaml  may set it to what allows less"), "{told:?}");
+}
+
+#[test]
+fn lists_are_of_everything_or_of_one_file() {
+    let home = world("box: {memory: 8g}\n", "defaults: {box: {cpus: 2}}\n");
+    let of = |scope: &str| {
+        let list = home.run(&["config", "list", "-j", "--scope", scope]).exits(0).json();
+        let all = list["settings"].as_array().unwrap().clone();
+        all.iter().map(|s| s["key"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("global"), ["box.memory"]);
+    assert_eq!(of("workspace"), ["box.cpus"]);
+    assert_eq!(of("project"), [""; 0]);
+    assert!(
+        of("effective").len() > 30 && !of("effective").contains(&"relay.callsPerMinute".into())
+    );
+    let all = home.run(&["config", "list", "--include-advanced"]).exits(0);
+    assert!(all.stdout.contains("relay.callsPerMinute"), "{all:?}");
+    let paths = home.run(&["config", "path", "-j"]).exits(0).json();
+    assert_eq!(paths["paths"]["global"], home.path().join("config.yaml").display().to_string());
+    let one = home.run(&["config", "path", "--workspace"]).exits(0);
+    assert_eq!(one.stdout, format!("{}\n", home.project().join("agentbox.yaml").display()));
+}
+
+#[test]
+fn yaml_13_55_a_repository_that_wants_more_is_told_so() {
+    let home = world("", "defaults: {box: {autoApproveHostActions: true, withEnv: true}}\n");
+    let told = home.run(&["config", "get", "box.withEnv"]).exits(0);
+    let told = told.prints("box.withEnv = false   (from: default)\n");
+    let told = told.says("agentbox.yaml:1:").says("defaults.box.withEnv: has no effect here");
+    let _ = told.says("defaults.box.autoApproveHostActions: there is no such setting");
+    let _ = home.run(&["validate"]).exits(0).says("(W010)").says("(W011)");
+    let _ = home.run(&["validate", "--strict"]).exits(2);
+    let home = world("", "defaults: {box: {cpus: banana}}\n");
+    let _ = home.run(&["validate"]).exits(2).says("(Y070)");
+    let home = world("", "defaults: {box: {cpus: 2}\n");
+    let told = home.run(&["config", "get", "box.cpus"]).exits(0);
+    let _ = told.prints("box.cpus = <unset>   (from: default)\n").says("(Y001)");
+}
+
+#[test]
+fn an_unknown_setting_is_1_and_a_bad_value_is_2() {
+    let host = FakeHost::always(());
+    for args in [
+        &["config", "get", "box.memroy"][..],
+        &["config", "set", "box.memroy", "4g"],
+        &["config", "unset", "box.memroy"],
+        &["config", "explain", "box.memroy"],
+    ] {
+        let ended = host.run(args).exits(1).says("there is no setting box.memroy");
+        let _ = ended.says("did you mean box.memory?");
+    }
+    let _ = host.run(&["config", "set", "integrations.notoin.enabled", "yes"]).exits(1);
+    for (key, value) in [
+        ("approvals.timeoutSeconds", "banana"),
+        ("box.memory", "lots"),
+        ("box.docker", "maybe"),
+        ("box.vnc", "-1"),
+    ] {
+        let _ = host.run(&["config", "set", key, value]).exits(2).says(value);
+    }
+    let refused = host.run(&["config", "set", "--project", "engine.host", "unix:///x"]).exits(2);
+    let _ = refused.says("cannot be set for one project").says("--global");
+    let _ = host.run(&["config", "set", "--project", "--global", "box.vnc", "no"]).exits(2);
+    host.never_asked("setSetting");
+}
+
+#[test]
+fn changes_go_through_the_host() {
+    let host = FakeHost::always(());
+    let _ = host.run(&["config", "set", "box.memory", "4g"]).exits(0);
+    let asked = host.asked_once("setSetting");
+    assert_eq!((&asked["key"], &asked["value"]), (&json!("box.memory"), &json!("4g")));
+    assert_eq!(asked["layer"], "project");
+    assert_eq!(asked["cwd"], json!(host.home.project()));
+    let host = FakeHost::always(());
+    // What concerns the host itself goes to the global file by itself.
+    let told = host.run(&["config", "unset", "queue.maxConcurrent"]).exits(0);
+    let _ = told.says("it holds when AgentBox starts the next time");
+    let asked = host.asked_once("setSetting");
+    assert_eq!((&asked["value"], &asked["layer"]), (&json!(null), &json!("global")));
+}
+
+#[test]
+fn an_edited_file_is_checked_before_it_counts() {
+    let home = world("gh: {checkout: true}\n", "");
+    let editor = home.tmp().join("editor");
+    let write = |script: &str| {
+        std::fs::write(&editor, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&editor, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let edit = |args: &[&str]| {
+        let mut command = home.command(args);
+        command.env("EDITOR", format!("{} --wait", editor.display()));
+        crate::support::Ended::of(command.spawn().unwrap())
+    };
+    let file = home.path().join("config.yaml");
+    write("[ \"$1\" = --wait ] && printf 'gh: {chekout: true}\\n' > \"$2\"");
+    let ended = edit(&["config", "edit", "--global"]).exits(2).says("nothing was changed");
+    let ended = ended.says("`chekout`").says("what you wrote is in");
+    drop(ended);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "gh: {checkout: true}\n");
+    write("printf '# mine\\n' > \"$2\"");
+    let _ = edit(&["config", "edit", "--global"]).exits(0);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "# mine\n");
+    write("printf 'box: {vnc: false}\\n' >> \"$2\"");
+    let _ = edit(&["config", "edit"]).exits(0);
+    home.run(&["config", "get", "box.vnc"]).exits(0).prints("box.vnc = false   (from: project)\n");
+    let projects = home.run(&["config", "list-projects", "-j"]).exits(0).json();
+    assert_eq!(projects["projects"][0]["root"], json!(home.project()));
+    assert_eq!(projects["projects"][0]["keys"], json!(["box.vnc"]));
+    write("printf 'engine: {host: x}\\n' >> \"$2\"");
+    let _ = edit(&["config", "edit"]).exits(2).says("cannot be set for one project");
+    write("exit 3");
+    let _ = edit(&["config", "edit"]).exits(1).says("ended badly");
+    write("printf 'services: {a: {}}\\n' > \"$2\"");
+    let _ = edit(&["config", "edit", "--workspace"]).exits(2).says("(Y011)");
+}
+
+#[test]
+fn schemas_are_printed_for_editors() {
+    let home = Home::new();
+    let config = home.run(&["config", "schema"]).exits(0).json();
+    assert_eq!(config["properties"]["box"]["properties"]["memory"]["minimum"], 0);
+    let yaml = home.run(&["validate", "--schema"]).exits(0).json();
+    assert!(yaml["$defs"]["service"].is_object());
+    let defaults = &yaml["properties"]["defaults"]["properties"];
+    assert!(defaults["box"]["properties"]["memory"].is_object());
+    assert!(defaults["approvals"].is_null());
+}

@@ -1,0 +1,58 @@
+//! A first agentbox.yaml: written once, in order, and only where none is.
+
+use crate::support::Home;
+
+fn project(files: &[(&str, &str)]) -> Home {
+    let home = Home::new();
+    for (name, text) in files {
+        std::fs::write(home.project().join(name), text).unwrap();
+    }
+    home
+}
+
+#[test]
+fn a_file_is_written_once() {
+    let home = project(&[
+        (
+            "package.json",
+            "{\"scripts\": {\"dev\": \"next dev\"}, \"dependencies\": {\"next\": \"15\"}}",
+        ),
+        ("pnpm-lock.yaml", ""),
+    ]);
+    let file = home.project().join("agentbox.yaml");
+    let shown = home.run(&["init", "--print"]).exits(0).stdout;
+    assert!(!file.exists() && shown.contains("command: pnpm run dev"), "{shown}");
+    let told = home.run(&["init"]).exits(0).prints(&format!("{}\n", file.display()));
+    let _ = told.says("made from package.json, pnpm-lock.yaml: tasks install; services web");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), shown);
+    home.run(&["validate", "--strict"]).exits(0).prints("OK: 1 service(s), 1 task(s)\n");
+
+    std::fs::write(&file, "# mine\n").unwrap();
+    let _ = home.run(&["init"]).exits(1).says("is there already").says("--force");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "# mine\n");
+    let report = home.run(&["init", "--force", "--json"]).exits(0).json();
+    assert_eq!(report["init"]["written"], true);
+    assert_eq!(report["init"]["services"], serde_json::json!(["web"]));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), shown);
+}
+
+#[test]
+fn every_kind_of_project_gets_a_file_in_order() {
+    let projects: [&[(&str, &str)]; 8] = [
+        &[],
+        &[("Cargo.toml", ""), ("Cargo.lock", "")],
+        &[("go.mod", ""), ("Makefile", "dev:\n\tgo run .\n")],
+        &[("pyproject.toml", "[tool.poetry]\n"), ("manage.py", "")],
+        &[("package.json", "{"), ("compose.yaml", "services: {}\n")],
+        &[("Procfile", "web: x --y='a: b'\nworker: \"z\" #\n"), ("Gemfile", "")],
+        &[(".env.example", "A=b\n"), (".env", "A=c\n"), ("Makefile", "setup:\n")],
+        &[("package.json", "{}"), ("Cargo.toml", ""), ("go.mod", ""), ("requirements.txt", "")],
+    ];
+    for files in projects {
+        let home = project(files);
+        let _ = home.run(&["init"]).exits(0);
+        let _ = home.run(&["validate", "--strict"]).exits(0);
+    }
+    let home = Home::new();
+    let _ = home.run(&["init", "/no/such/folder"]).exits(2).says("/no/such/folder");
+}

@@ -1,0 +1,262 @@
+//! A first `agentbox.yaml` for a project, from the files that lie in its folder.
+//!
+//! Pure: the files' names and texts come in. They may be anybody's, so what of them gets into the draft
+//! is a known word, a checked name or a quoted string; nothing of them is run.
+
+mod languages;
+mod node;
+mod others;
+
+use crate::UnitName;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+/// The files at the top of a project that say something: names, and the texts of those worth reading.
+#[derive(Debug, Clone, Default)]
+pub struct Folder(BTreeMap<String, String>);
+
+impl Folder {
+    /// Names of files somebody should look for.
+    pub const NAMES: &'static [&'static str] = &[
+        "package.json",
+        "pnpm-lock.yaml",
+        "yarn.lock",
+        ".yarnrc.yml",
+        "package-lock.json",
+        "npm-shrinkwrap.json",
+        "bun.lock",
+        "bun.lockb",
+        "Cargo.toml",
+        "Cargo.lock",
+        "pyproject.toml",
+        "uv.lock",
+        "poetry.lock",
+        "pdm.lock",
+        "Pipfile.lock",
+        "requirements.txt",
+        "manage.py",
+        "go.mod",
+        "go.sum",
+        "Gemfile",
+        "Gemfile.lock",
+        "config.ru",
+        "composer.json",
+        "composer.lock",
+        "mix.exs",
+        "mix.lock",
+        "compose.yaml",
+        "compose.yml",
+        "docker-compose.yaml",
+        "docker-compose.yml",
+        "Makefile",
+        "Procfile",
+        "Procfile.dev",
+        ".env.example",
+        ".env.sample",
+        ".env.template",
+        ".env",
+    ];
+
+    /// Whether a file's text is worth reading; of the others only the name counts.
+    pub fn is_read(name: &str) -> bool {
+        matches!(name, "package.json" | "Makefile" | "Procfile" | "Procfile.dev" | "pyproject.toml")
+    }
+
+    pub fn add(&mut self, name: &str, text: String) {
+        self.0.insert(name.to_owned(), text);
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    fn first<'a>(&self, names: &[&'a str]) -> Option<&'a str> {
+        names.iter().copied().find(|name| self.has(name))
+    }
+}
+
+/// A file to begin with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draft {
+    pub text: String,
+    /// What it was made from.
+    pub from: Vec<String>,
+    pub services: Vec<String>,
+    pub tasks: Vec<String>,
+}
+
+/// One task or service of a draft.
+#[derive(Debug, Clone, Default)]
+struct Unit {
+    name: String,
+    /// For people, one line.
+    comment: String,
+    command: String,
+    needs: Vec<String>,
+    /// A task that need not run again while these are the same.
+    inputs: Vec<String>,
+    port: Option<u16>,
+    /// A service that waits for somebody to start it.
+    waits: bool,
+}
+
+/// What is found on the way.
+#[derive(Debug, Default)]
+struct Found {
+    from: Vec<String>,
+    tasks: Vec<Unit>,
+    services: Vec<Unit>,
+    /// Commented lines at the end.
+    notes: Vec<String>,
+}
+
+impl Found {
+    fn from(&mut self, name: &str) {
+        if !self.from.iter().any(|one| one == name) {
+            self.from.push(name.to_owned());
+        }
+    }
+
+    /// A name nobody has yet: the first that is free.
+    fn free(&self, wanted: &[&str]) -> Option<String> {
+        let taken: BTreeSet<&str> =
+            self.tasks.iter().chain(&self.services).map(|unit| unit.name.as_str()).collect();
+        let free = wanted.iter().find(|name| !taken.contains(*name));
+        free.filter(|name| name.parse::<UnitName>().is_ok()).map(|name| (*name).to_owned())
+    }
+
+    /// What installs things, once per change of these files.
+    fn install(&mut self, names: &[&str], comment: &str, command: &str, inputs: &[&str]) {
+        let Some(name) = self.free(names) else { return };
+        self.tasks.push(Unit {
+            name,
+            comment: comment.to_owned(),
+            command: command.to_owned(),
+            inputs: inputs.iter().map(|one| (*one).to_owned()).collect(),
+            ..Unit::default()
+        });
+    }
+
+    fn serve(&mut self, names: &[&str], comment: &str, command: &str, port: Option<u16>) {
+        let Some(name) = self.free(names) else { return };
+        let needs = self.tasks.iter().map(|task| task.name.clone()).collect();
+        self.services.push(Unit {
+            name,
+            comment: comment.to_owned(),
+            command: command.to_owned(),
+            needs,
+            port,
+            ..Unit::default()
+        });
+    }
+}
+
+/// Looks at a folder and writes what fits it. What comes out is in order.
+pub fn draft(folder: &Folder) -> Draft {
+    let mut found = Found::default();
+    others::env_file(folder, &mut found);
+    node::look(folder, &mut found);
+    languages::look(folder, &mut found);
+    others::look(folder, &mut found);
+    Draft {
+        text: write(&found),
+        services: found.services.iter().map(|unit| unit.name.clone()).collect(),
+        tasks: found.tasks.iter().map(|unit| unit.name.clone()).collect(),
+        from: found.from,
+    }
+}
+
+fn write(found: &Found) -> String {
+    let mut text = "# What boxes of this project run. agentbox validate checks it; agentbox validate --schema is for\n# your editor. Everything here is a guess: keep what is right.\n".to_owned();
+    if !found.from.is_empty() {
+        let _ = writeln!(text, "# Made from {}.", found.from.join(", "));
+    }
+    text.push_str("\n# Run to their end, in the order of needs, when a box starts.\n");
+    match found.tasks.as_slice() {
+        [] => text.push_str(
+            "# tasks:\n#   install:\n#     command: make deps\n#     run_once: {inputs: [Makefile]}\n",
+        ),
+        tasks => {
+            text.push_str("tasks:\n");
+            for unit in tasks {
+                write_unit(&mut text, unit);
+            }
+        }
+    }
+    text.push_str("\n# Run as long as the box does; the one with expose is the box's web app.\n");
+    match found.services.as_slice() {
+        [] => text.push_str(
+            "# services:\n#   web:\n#     command: ./serve --port 3000\n#     ready_when: {port: 3000}\n#     expose: {port: 3000}\n",
+        ),
+        services => {
+            text.push_str("services:\n");
+            let exposed = services.iter().position(|unit| unit.port.is_some());
+            for (at, unit) in services.iter().enumerate() {
+                write_unit(&mut text, unit);
+                write_service(&mut text, unit, exposed == Some(at));
+            }
+        }
+    }
+    for note in &found.notes {
+        text.push('\n');
+        for line in note.lines() {
+            let _ = writeln!(text, "# {line}");
+        }
+    }
+    text.push_str(
+        "\n# Limits for boxes of this project. They can only be tighter than your own settings.\n# defaults:\n#   box: {memory: 4g, cpus: 2}\n",
+    );
+    text
+}
+
+fn write_unit(text: &mut String, unit: &Unit) {
+    if !unit.comment.is_empty() {
+        let _ = writeln!(text, "  # {}", unit.comment);
+    }
+    let _ = writeln!(text, "  {}:\n    command: {}", unit.name, quoted(&unit.command));
+    if !unit.needs.is_empty() {
+        let _ = writeln!(text, "    needs: [{}]", unit.needs.join(", "));
+    }
+    if !unit.inputs.is_empty() {
+        let inputs: Vec<String> = unit.inputs.iter().map(|one| quoted(one)).collect();
+        let _ = writeln!(text, "    run_once: {{inputs: [{}]}}", inputs.join(", "));
+    }
+}
+
+fn write_service(text: &mut String, unit: &Unit, exposed: bool) {
+    match unit.port {
+        Some(port) => {
+            let _ = writeln!(text, "    ready_when: {{port: {port}}}");
+            if exposed {
+                let _ = writeln!(text, "    expose: {{port: {port}}}");
+            }
+        }
+        None if unit.waits => text.push_str("    autostart: false\n"),
+        None => text.push_str("    # ready_when: {port: 3000}\n    # expose: {port: 3000}\n"),
+    }
+}
+
+/// A string that is one however YAML is read.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || " ./_-=".contains(c);
+    let word = text.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || "./".contains(c));
+    let other = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    let lower = text.to_ascii_lowercase();
+    if word
+        && text.chars().all(plain)
+        && !text.ends_with(' ')
+        && !other.contains(&lower.as_str())
+        && text.parse::<f64>().is_err()
+    {
+        return text.to_owned();
+    }
+    // What JSON writes in quotes, YAML reads in quotes.
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests;
