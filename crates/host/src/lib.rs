@@ -69,9 +69,8 @@ pub use config::{
     project_layers, project_settings, read_project_file, setting_default, setting_names,
 };
 pub use doctor::offline as offline_doctor;
-pub use policies::project_settings;
-pub use runtime::runtime;
 pub use policies::project_dir;
+pub use runtime::runtime;
 pub use start::{Host, Options, StartError};
 
 use std::path::PathBuf;
