@@ -111,9 +111,10 @@ fn told(left: &Left) -> (&'static str, String, Option<String>) {
             ("W010", "there is no such setting".to_owned(), hint)
         }
         Why::NotFromHere => {
-            let key = shortened(&left.key, 60);
+            // Not how to set it: whoever wrote the file would only have to be believed.
+            let key = left.key.split('[').next().unwrap_or_default();
             let message = "has no effect here: a box can write this file".to_owned();
-            ("W011", message, Some(format!("agentbox config set {key} {value}")))
+            ("W011", message, Some(format!("agentbox config explain {key}")))
         }
         Why::Looser { own } => {
             let message =
@@ -333,7 +334,7 @@ mod tests {
         assert_eq!(
             lines(&found.warnings),
             "agentbox.yaml:3:13: defaults.box.memroy: there is no such setting (W010); did you mean box.memory?\n\
-             agentbox.yaml:4:14: defaults.box.withEnv: has no effect here: a box can write this file (W011); agentbox config set box.withEnv true"
+             agentbox.yaml:4:14: defaults.box.withEnv: has no effect here: a box can write this file (W011); agentbox config explain box.withEnv"
         );
         assert!(lines(&found.looser).contains("yours is 104857600 (W012)"));
         assert!(lines(&found.errors).contains("agentbox.yaml:6:11: defaults.box.cpus: \"many\""));
