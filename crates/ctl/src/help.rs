@@ -21,6 +21,7 @@ Commands for people and agents:
   reload                        read agentbox.yaml again
   wait-ready                    wait until tasks are done and services up
   validate [path]               check agentbox.yaml
+  render <file>                 replace placeholders and texts in it, and make up secrets
   event <kind> [json]           tell whoever follows 'agentbox events' something
   rpc <method> [json]           one raw call to the host
   help [command]                this text, or more about one command
@@ -216,6 +217,23 @@ agentbox-ctl wait-ready [--timeout <ms>] [--units <name>…] [--no-fail-fast] [-
 Waits until tasks are done and services up: all that start by themselves, or those that are named.
 Exit code 1 after 60000 ms or another time, and at once when one of them has failed unless
 --no-fail-fast is given; 2 when there is no such unit or agentbox.yaml has mistakes.
+",
+    ),
+    (
+        "render",
+        "\
+agentbox-ctl render <file> [--out <path> | --in-place] [--env] [--rules <set>,…]
+                    [--rule '<from>=><to>'] [--rule-regex '<pattern>=><to>']
+
+Prints the file, or writes it whole, with its texts replaced: first {{AGENTBOX_BOX_NAME}} and the like
+when --env is given, then the sets of 'replacements' in agentbox.yaml, then the rules as they stand on
+the command line. At last {{AGENTBOX_AUTO_SECRET}} becomes a new secret, and
+{{AGENTBOX_AUTO_SECRET:<name>}} one that is made once in this box and then stays the same.
+
+  --config <path>     instead of /workspace/agentbox.yaml
+  --state-dir <path>  where secrets with a name are kept
+
+A file that would not change is not written. Exit codes: 1 it cannot be done, 2 wrong arguments.
 ",
     ),
     (

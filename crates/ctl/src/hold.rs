@@ -83,6 +83,10 @@ fn found(hold: &Hold) -> Result<Vec<PathBuf>> {
         };
         all.extend(keys.flatten().map(|e| e.path()).filter(is_key));
     }
+    // Those that `render` made up for this box.
+    for folder in ["/var/lib/agentbox/secrets", "/var/log/agentbox/state/secrets"] {
+        all.extend(fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()));
+    }
     if !hold.keeps_env {
         env_files(&places::workspace(), &mut all);
     }

@@ -41,6 +41,7 @@ mod passwd;
 mod places;
 mod real_git;
 mod refs_watch;
+mod render;
 mod resume;
 mod resync;
 mod rpc;
@@ -128,6 +129,7 @@ fn run(args: &[OsString]) -> Result<i32> {
         "merge" => git::merge_command(rest),
         "container-unit" => supervisor::container::run(),
         "recreate" => supervisor::recreate::run(rest),
+        "render" => render::run(rest),
         "validate" => Ok(supervisor::validate::run(rest)),
         name if supervisor::client::COMMANDS.contains(&name) => supervisor::client::run(name, rest),
         "help" | "--help" | "-h" => help::run(rest),

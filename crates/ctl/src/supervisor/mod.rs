@@ -7,7 +7,7 @@
 
 mod backoff;
 pub mod client;
-mod config;
+pub mod config;
 pub mod container;
 pub mod daemon;
 mod ends;
