@@ -175,3 +175,30 @@ fn boxes_16_54_podman_without_root_has_boxes() {
     assert!(!podman.ok(&["network", "ls"]).contains("agentbox"));
     assert_eq!(of_others(&world), "");
 }
+
+#[test]
+fn a_box_on_another_engine_is_not_gone_and_is_never_pruned() {
+    let mut world = World::headless();
+    world.create("first-engine");
+    world.commit("first-engine", "Kept");
+    let podman = Podman::start();
+    let restart = |world: &mut World, more: &str| {
+        nix::sys::signal::kill(world.host_pid(), nix::sys::signal::Signal::SIGTERM).unwrap();
+        world.await_host_end();
+        world.configure(more);
+        world.start_serve();
+    };
+    restart(&mut world, &format!("engine: {{host: \"{}\"}}\n", podman.socket()));
+    assert_eq!(world.json(&["list"])["boxes"][0]["state"], "unknown");
+    for args in [&["prune", "-y"][..], &["prune", "--all", "-y"]] {
+        let pruned = world.agentbox(args);
+        assert!(pruned.status.success(), "{}", text(&pruned.stderr));
+        assert!(!text(&pruned.stdout).contains("first-engine"), "{}", text(&pruned.stdout));
+    }
+    let refused = world.agentbox(&["start", "first-engine"]);
+    let said = text(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("another is in use"), "{said}");
+    assert!(said.contains("engine.host"), "{said}");
+    restart(&mut world, "");
+    assert_eq!(world.box_ok("first-engine", "git log -1 --format=%s"), "Kept");
+}

@@ -111,4 +111,14 @@ impl Boxes {
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
+
+    /// What [`Record::engine`] of a box on this engine says.
+    pub fn address(&self) -> String {
+        self.engine.profile().address.to_string()
+    }
+
+    /// Whether a box can be on this engine; not when it is written down on another.
+    pub fn may_have(&self, record: &Record) -> bool {
+        record.engine.as_ref().is_none_or(|at| *at == self.address())
+    }
 }

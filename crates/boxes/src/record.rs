@@ -28,6 +28,9 @@ pub struct Record {
     pub project: String,
     /// What `/workspace` in the box was made from: the work tree's top, or the folder.
     pub workspace: PathBuf,
+    /// The address of the engine it is on; none where nobody wrote it down.
+    #[serde(default)]
+    pub engine: Option<String>,
     /// The engine's id of the container.
     pub container: String,
     /// The engine's id of the box's own network.

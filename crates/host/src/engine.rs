@@ -65,7 +65,14 @@ impl Core {
         let record = self.record(id);
         let record =
             record.ok_or_else(|| ControlError::new(ErrorCode::Usage, "the box is gone"))?;
-        Ok((self.engine().await?, record))
+        let boxes = self.engine().await?;
+        if boxes.may_have(&record) {
+            return Ok((boxes, record));
+        }
+        let at = record.engine.unwrap_or_default();
+        let text = format!("{} is on the engine at {at}, and another is in use", record.name);
+        Err(ControlError::new(ErrorCode::Engine, text)
+            .hint(format!("set engine.host to {at} in config.yaml, then restart AgentBox.")))
     }
 
     fn set_engine(&self, status: EngineStatus) {
@@ -116,12 +123,21 @@ impl Core {
         let seen = boxes.seen().await?;
         let detail = boxes.engine().profile().to_string();
         self.set_engine(EngineStatus { reachable: true, detail, hint: None });
+        let here = boxes.address();
         let ids: Vec<BoxId> = self.state().boxes.keys().cloned().collect();
         for id in &ids {
-            let state = seen.get(id).map_or(BoxState::Missing, |seen| seen.state);
+            // What is on another engine is not gone.
+            let elsewhere = self.record(id).is_some_and(|record| !boxes.may_have(&record));
+            let state = match seen.get(id) {
+                Some(seen) => seen.state,
+                None if elsewhere => BoxState::Unknown,
+                None => BoxState::Missing,
+            };
             self.set_box_state(id, state);
             if let (Some(known), Some(seen)) = (self.state().boxes.get_mut(id), seen.get(id)) {
                 known.endpoints = seen.endpoints;
+                // One engine may have several addresses.
+                known.record.engine = Some(here.clone());
             }
             if state == BoxState::Running {
                 self.keep_bridge(id);

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 type Reply<T> = Result<T, ControlError>;
 
 enum Thing {
-    /// A box without a container.
+    /// A box its engine has no more.
     Record(Box<Record>),
     OnEngine(Leftover),
     Folder(PathBuf),
@@ -85,12 +85,16 @@ impl Core {
         // Before the engine is asked: what is made meanwhile is not among them.
         let records: Vec<Record> = self.state().boxes.values().map(|k| k.record.clone()).collect();
         let there = boxes.states().await.map_err(control_error)?;
+        // A box of another engine is not here, and is not gone.
+        let here = boxes.address();
+        let is_here = |record: &&Record| record.engine.as_ref() == Some(&here);
         let missing = records.iter().filter(|record| !there.contains_key(&record.id));
+        let missing = missing.filter(is_here);
         let mut found: Vec<Found> = missing
             .map(|record| Found {
                 kind: "record",
                 name: record.name.to_string(),
-                why: "its container is gone",
+                why: "its engine has it no more",
                 bytes: None,
                 thing: Thing::Record(Box::new(record.clone())),
             })

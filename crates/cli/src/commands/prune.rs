@@ -14,10 +14,11 @@ use std::fmt::Write;
 
 /// Remove what boxes left behind
 ///
-/// Forgets boxes whose container is gone. With --all also containers, networks, volumes and
-/// checkpoint images of this installation that no box needs, box images that are out of date, and
-/// folders and pins of boxes that are gone. What is ours is told by labels, never by a name. Shows
-/// everything first and asks; does nothing while the engine cannot be asked.
+/// Forgets boxes that are gone from their engine. With --all also what this installation has on the
+/// engine and no box needs (containers, networks, volumes, checkpoints), box images that are out of
+/// date, and folders and pins of boxes that are gone. What is ours is told by labels, never by a name.
+/// Shows everything first and asks; does nothing while the engine cannot be asked. A box on another
+/// engine than the one in use is never taken for gone.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox prune --dry-run       only look
