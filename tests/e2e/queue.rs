@@ -254,6 +254,8 @@ fn where_agents_at_work_count_a_job_waits_until_one_is_done_and_a_moment_longer(
     world.configure("queue: {maxWorking: 1, idleGraceSeconds: 2}\n");
     world.start_serve();
     world.create("at-work");
+    stand_in(&world, "at-work", "claude");
+    world.ok(&["claude", "start", "at-work", "-d"]);
     world.box_ok("at-work", "agentbox-ctl agent-state claude working");
     let id = submit(&world, &["-i", "x", "-n", "job-patient"]);
     let shown = job(&world, &id);
@@ -266,4 +268,23 @@ fn where_agents_at_work_count_a_job_waits_until_one_is_done_and_a_moment_longer(
     for id in [id, later] {
         becomes(&world, &id, "failed", AT_LAST);
     }
+}
+
+#[test]
+fn a_box_cannot_hold_up_the_queue_by_saying_that_its_agents_work() {
+    let mut world = World::bare();
+    world.configure("queue: {maxWorking: 1}\n");
+    world.start_serve();
+    world.create("queue-liar");
+    // Nobody has started any of them.
+    let lie = "for a in claude codex opencode; do agentbox-ctl agent-state $a working; done";
+    world.box_ok("queue-liar", lie);
+    let id = submit(&world, &["-i", "x", "-n", "job-not-held"]);
+    let shown = job(&world, &id);
+    // A new box is given time for its agent to begin, once and whatever it says.
+    assert_eq!((&shown["status"], &shown["busy"]), (&"queued".into(), &1.into()), "{shown}");
+    world.box_ok("queue-liar", lie);
+    becomes(&world, &id, "failed", AT_LAST * 2);
+    let agents = &world.json(&["agent", "state", "queue-liar"])["agents"];
+    assert_eq!(agents[0]["state"], "working", "it says so still: {agents}");
 }

@@ -17,7 +17,7 @@ use protocol::{BoxId, BoxName, Millis};
 use relay::{Bucket, Entry, Relay, Token};
 use secrets::Vault;
 use settings::Settings;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -113,8 +113,12 @@ pub struct Known {
     pub starved: bool,
     /// What it is held still for.
     pub busy: Option<&'static str>,
+    /// When a person or this host last did something in it; nothing it does itself counts.
+    pub used_at: Millis,
     /// What its agents said last, and when.
     pub agents: BTreeMap<Agent, (AgentState, Millis)>,
+    /// Agents the host has started in it since it was started itself.
+    pub started: BTreeSet<Agent>,
     /// It was down, and has not taken over since what is new here.
     pub was_down: bool,
 }
@@ -138,9 +142,17 @@ impl Known {
             vnc_password: None,
             starved: false,
             busy: None,
+            used_at: now(),
             agents: BTreeMap::new(),
+            started: BTreeSet::new(),
             was_down: false,
         }
+    }
+
+    /// What the agents do that the host knows of, by the box's word for it.
+    pub fn agents_started_here(&self) -> Vec<(AgentState, Millis)> {
+        let known = self.agents.iter().filter(|(agent, _)| self.started.contains(agent));
+        known.map(|(_, at)| *at).collect()
     }
 }
 
@@ -316,6 +328,7 @@ impl Core {
                 known.close(new);
                 if matches!(new, BoxState::Stopped | BoxState::Missing) {
                     known.agents.clear();
+                    known.started.clear();
                     known.was_down = true;
                 }
                 // Whoever starts it, or finds it running, lets it go.

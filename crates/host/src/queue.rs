@@ -278,19 +278,25 @@ impl Core {
 
     /// How many count against a gate now, and when that changes by itself.
     fn busy(&self, gate: Gate) -> (u32, Option<Millis>) {
+        let now = now();
         let unnamed = self.queue.unnamed();
         let grace = Millis::from(self.settings.queue.idle_grace_seconds) * 1000;
         let state = self.state();
         let making = state.reserved.values().filter(|id| !state.boxes.contains_key(id)).count();
         // One the engine has not told about yet may run.
-        let runs = |known: &&Known| matches!(known.state, BoxState::Running | BoxState::Unknown);
+        let runs = |known: &&Known| match known.state {
+            BoxState::Running => true,
+            BoxState::Unknown => state.engine.as_ref().is_none_or(|e| e.may_have(&known.record)),
+            _ => false,
+        };
         let running = state.boxes.values().filter(runs).map(|known| Seen {
             created_at: known.record.created_at,
-            agents: known.agents.values().copied().collect(),
+            used_at: if known.sessions > 0 { now } else { known.used_at },
+            agents: known.agents_started_here(),
         });
         let running: Vec<Seen> = running.collect();
         drop(state);
-        gate::busy(gate, making + unnamed, &running, grace, now())
+        gate::busy(gate, making + unnamed, &running, grace, now)
     }
 
     fn tell_job(&self, job: &Job) {

@@ -33,6 +33,7 @@ impl Drop for Session {
         self.core.with_known(&self.id, |known| {
             known.sessions = known.sessions.saturating_sub(1);
             known.active = Instant::now();
+            known.used_at = crate::store::now();
         });
         self.core.nudge.notify_one();
     }

@@ -87,6 +87,9 @@ impl Api {
         if !started {
             return Err(taken(&record, &plan.name));
         }
+        if let Some(agent) = plan.agent {
+            self.core.with_known(&id, |known| known.started.insert(agent));
+        }
         let created = crate::store::now() / 1000;
         let line = SessionLine { name: plan.name, created, attached: 0, agent: plan.agent };
         Ok(Core::session_view(line))
@@ -277,10 +280,14 @@ impl Core {
         self.send_view(id);
     }
 
-    /// What agents said to an earlier host.
+    /// What agents said to an earlier host. That host had started those it gave something to.
     pub(crate) fn recall_agents(&self) {
         for event in self.events_log.of_agents() {
             self.heard(&event);
+        }
+        for known in self.state().boxes.values_mut() {
+            let Record { logins, given, .. } = &known.record;
+            known.started = logins.iter().chain(given.keys()).copied().collect();
         }
     }
 }

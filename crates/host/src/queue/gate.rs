@@ -1,4 +1,7 @@
 //! Whether there is room for one more, and if not, when that may change by itself.
+//!
+//! What an agent does is its box's own word, and a box may lie: it takes up one place at most, only for
+//! agents this host has started in it, and not for ever.
 
 use protocol::Millis;
 use protocol::queue::Gate;
@@ -7,10 +10,15 @@ use protocol::sessions::AgentState;
 /// An agent that has said nothing yet counts as working for so long.
 const UNKNOWN: Millis = 90_000;
 
+/// A box nobody has used for so long is no reason to wait, whatever it says.
+const LONGEST: Millis = 6 * 60 * 60 * 1000;
+
 /// A box that runs.
 pub struct Seen {
     pub created_at: Millis,
-    /// What its agents do, and since when.
+    /// When a person or this host last did something in it.
+    pub used_at: Millis,
+    /// What the agents do that this host has started in it, and since when.
     pub agents: Vec<(AgentState, Millis)>,
 }
 
@@ -26,21 +34,22 @@ pub fn busy(
     if let Gate::Running(_) = gate {
         return (count(making + running.len()), None);
     }
-    let ends = running.iter().flat_map(|seen| match seen.agents.as_slice() {
-        [] => vec![Some(seen.created_at + UNKNOWN)],
-        agents => agents.iter().map(|(state, since)| ends(*state, *since, grace)).collect(),
-    });
-    let working: Vec<Option<Millis>> = ends.filter(|end| end.is_none_or(|end| end > now)).collect();
-    let soonest = working.iter().flatten().min().copied();
-    (count(making + working.len()), soonest)
+    let ends = running.iter().map(|seen| seen.ends(grace)).filter(|end| *end > now);
+    let ends: Vec<Millis> = ends.collect();
+    (count(making + ends.len()), ends.iter().min().copied())
 }
 
-/// Until when an agent counts as working; none when that is up to it.
-fn ends(state: AgentState, since: Millis, grace: Millis) -> Option<Millis> {
-    match state {
-        AgentState::Working => None,
-        AgentState::Ready => Some(since.saturating_add(UNKNOWN)),
-        AgentState::Waiting | AgentState::Done => Some(since.saturating_add(grace)),
+impl Seen {
+    /// Until when it counts as one with an agent at work, if nothing happens.
+    fn ends(&self, grace: Millis) -> Millis {
+        let longest = self.used_at.saturating_add(LONGEST);
+        let end = |(state, since): &(AgentState, Millis)| match state {
+            AgentState::Working => longest,
+            AgentState::Ready => since.saturating_add(UNKNOWN).min(longest),
+            AgentState::Waiting | AgentState::Done => since.saturating_add(grace).min(longest),
+        };
+        let ends = self.agents.iter().map(end).max();
+        ends.unwrap_or(self.created_at.saturating_add(UNKNOWN))
     }
 }
 
@@ -52,7 +61,11 @@ mod tests {
 
     fn seen(agents: &[(AgentState, Millis)]) -> Seen {
         let agents = agents.iter().map(|(state, ago)| (*state, NOW - ago)).collect();
-        Seen { created_at: NOW - 60_000, agents }
+        Seen { created_at: NOW - 60_000, used_at: NOW - 5000, agents }
+    }
+
+    fn working(boxes: &[Seen]) -> (u32, Option<Millis>) {
+        busy(Gate::Working(2), 0, boxes, 15_000, NOW)
     }
 
     #[test]
@@ -63,16 +76,33 @@ mod tests {
 
     #[test]
     fn only_agents_at_work_take_room_and_those_that_were_a_moment_ago() {
-        let working = Gate::Working(2);
-        let of = |boxes: &[Seen]| busy(working, 0, boxes, 15_000, NOW);
-        assert_eq!(of(&[seen(&[(AgentState::Working, 900_000)])]), (1, None));
-        assert_eq!(of(&[seen(&[(AgentState::Done, 14_000)])]), (1, Some(NOW + 1000)));
-        assert_eq!(of(&[seen(&[(AgentState::Waiting, 15_000)])]), (0, None));
-        assert_eq!(of(&[seen(&[(AgentState::Ready, 80_000)])]), (1, Some(NOW + 10_000)));
-        assert_eq!(of(&[seen(&[])]), (1, Some(NOW + 30_000)));
-        let old = Seen { created_at: NOW - 90_000, agents: vec![] };
-        assert_eq!(of(&[old]), (0, None));
-        let two = [seen(&[(AgentState::Working, 1), (AgentState::Done, 1)])];
-        assert_eq!(busy(working, 1, &two, 15_000, NOW), (3, Some(NOW + 14_999)));
+        let longest = Some(NOW - 5000 + LONGEST);
+        assert_eq!(working(&[seen(&[(AgentState::Working, 900_000)])]), (1, longest));
+        assert_eq!(working(&[seen(&[(AgentState::Done, 14_000)])]), (1, Some(NOW + 1000)));
+        assert_eq!(working(&[seen(&[(AgentState::Waiting, 15_000)])]), (0, None));
+        assert_eq!(working(&[seen(&[(AgentState::Ready, 80_000)])]), (1, Some(NOW + 10_000)));
+        assert_eq!(working(&[seen(&[])]), (1, Some(NOW + 30_000)));
+        let old = Seen { created_at: NOW - 90_000, ..seen(&[]) };
+        assert_eq!(working(&[old]), (0, None));
+        let made = busy(Gate::Working(2), 1, &[seen(&[(AgentState::Done, 1)])], 15_000, NOW);
+        assert_eq!(made, (2, Some(NOW + 14_999)));
+    }
+
+    #[test]
+    fn a_box_that_reports_many_agents_at_work_takes_one_place() {
+        let many = seen(&[(AgentState::Done, 1), (AgentState::Working, 1), (AgentState::Ready, 1)]);
+        assert_eq!(working(&[many]), (1, Some(NOW - 5000 + LONGEST)));
+    }
+
+    #[test]
+    fn a_box_that_reports_work_for_ever_is_waited_for_only_so_long() {
+        let now = NOW + LONGEST;
+        let liar = Seen { created_at: 0, used_at: NOW, agents: vec![(AgentState::Working, now)] };
+        let of = |now| busy(Gate::Working(1), 0, std::slice::from_ref(&liar), 15_000, now);
+        assert_eq!(of(now - 1), (1, Some(now)));
+        assert_eq!(of(now), (0, None));
+        let again =
+            Seen { agents: vec![(AgentState::Done, now), (AgentState::Ready, now)], ..liar };
+        assert_eq!(busy(Gate::Working(1), 0, &[again], 15_000, now), (0, None));
     }
 }
