@@ -92,7 +92,7 @@ fn stop_start_and_destroy_leave_what_they_should() {
         "destroyed without being asked"
     );
     let gone = world.json(&["destroy", "life", "-y"]);
-    assert_eq!(gone["destroyed"]["keptBranch"], "agentbox/life", "{gone}");
+    assert_eq!(gone["destroyed"]["keptBranches"][0], "agentbox/life", "{gone}");
     assert_eq!(world.json(&["list"])["boxes"].as_array().unwrap().len(), 0);
     let refs = world.git(&world.project(), &["for-each-ref", "--format=%(refname)"]);
     assert!(!refs.contains("refs/agentbox/"), "pins are left: {refs}");

@@ -490,7 +490,7 @@ fn what_a_destroy_would_lose_is_shown() {
     let nothing = loss(&world, "rich");
     assert_eq!(
         (nothing.uncommitted, nothing.unpushed_count, nothing.stranded),
-        (Some(vec![]), 0, Some(vec![]))
+        (Some(vec![]), Some(0), Some(vec![]))
     );
     world.commit("rich", "Landed");
     world.box_ok(
@@ -504,7 +504,7 @@ fn what_a_destroy_would_lose_is_shown() {
         }
         let lost = loss(&world, "rich");
         assert_eq!(lost.uncommitted.unwrap(), ["?? \"new file\""]);
-        assert_eq!(lost.unpushed_count, 1);
+        assert_eq!(lost.unpushed_count, Some(1));
         assert!(lost.unpushed[0].ends_with(" Landed"), "{:?}", lost.unpushed);
         let stranded = lost.stranded.unwrap().join("\n");
         assert!(stranded.contains("Only here") && stranded.contains("WIP on"), "{stranded}");
@@ -512,7 +512,56 @@ fn what_a_destroy_would_lose_is_shown() {
     }
     world.ok(&["stop", "rich"]);
     let lost = loss(&world, "rich");
-    assert_eq!((lost.uncommitted, lost.unpushed_count), (None, 1));
+    assert_eq!((lost.uncommitted, lost.unpushed_count, lost.stranded), (None, Some(1), None));
+
+    // What cannot be looked at is not nothing: not in the box, and not here.
+    world.ok(&["start", "rich"]);
+    world.box_ok("rich", "mv .git elsewhere");
+    let lost = loss(&world, "rich");
+    assert_eq!((lost.uncommitted, lost.stranded), (None, None));
+    let git = world.project().join(".git");
+    std::fs::rename(&git, world.dir().join("put-away")).unwrap();
+    assert_eq!(loss(&world, "rich").unpushed_count, None);
+    std::fs::rename(world.dir().join("put-away"), &git).unwrap();
+}
+
+#[test]
+fn what_a_destroy_would_lose_in_repositories_below_the_workspace_is_shown() {
+    let world = World::headless();
+    let folder = world.dir().join("loss");
+    for name in ["api", "web"] {
+        let dir = folder.join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        world.git(&dir, &["init", "-q", "-b", "main"]);
+        world.git(&dir, &["config", "user.name", "Ada"]);
+        world.git(&dir, &["config", "user.email", "ada@example.org"]);
+        world.git(&dir, &["commit", "-q", "--allow-empty", "-m", "Begin"]);
+    }
+    std::fs::write(folder.join("agentbox.yaml"), "{}\n").unwrap();
+    world.ok(&["create", folder.to_str().unwrap(), "-n", "loss-many"]);
+    let nothing = loss(&world, "loss-many");
+    assert_eq!(
+        (nothing.uncommitted, nothing.unpushed_count, nothing.stranded),
+        (Some(vec![]), Some(0), Some(vec![]))
+    );
+    world.box_ok(
+        "loss-many",
+        "cd api && git commit -q --allow-empty -m Landed && touch new && cd ../web && \
+         git checkout -q -b side && git commit -q --allow-empty -m 'Only here'",
+    );
+    let lost = loss(&world, "loss-many");
+    assert_eq!(lost.uncommitted.unwrap(), ["api: ?? new"]);
+    assert_eq!(lost.unpushed_count, Some(1));
+    assert!(lost.unpushed[0].starts_with("api: "), "{:?}", lost.unpushed);
+    let stranded = lost.stranded.unwrap();
+    assert!(stranded.len() == 1 && stranded[0].starts_with("web: "), "{stranded:?}");
+    // One that cannot be asked makes the whole loss unknown.
+    world.box_ok("loss-many", "rm -rf web/.git");
+    let lost = loss(&world, "loss-many");
+    assert_eq!((lost.uncommitted, lost.stranded), (None, None));
+    let gone = world.json(&["destroy", "-y", "loss-many"])["destroyed"].clone();
+    assert_eq!(gone["keptBranches"], serde_json::json!(["agentbox/loss-many--api"]), "{gone}");
+    assert_eq!(world.git(&folder.join("web"), &["branch", "--list", "agentbox/*"]), "");
 }
 
 #[test]
@@ -689,7 +738,10 @@ fn boxes_16_24_only_a_box_without_a_container_is_forgotten() {
     assert!(none.status.success() && text(&none.stderr).contains("nothing to prune"));
     remove_container(&container("gone"));
     becomes(&world, "gone", "missing");
-    assert_eq!(world.ok(&["prune", "--dry-run"]), "record      gone  (its container is gone)\n");
+    assert_eq!(
+        world.ok(&["prune", "--dry-run"]),
+        "record      gone  (its engine has it no more)\n"
+    );
     assert_eq!(world.agentbox(&["prune"]).status.code(), Some(2), "nobody was asked");
     assert_eq!(names(&world), ["stays", "gone"]);
     let said = world.ok(&["prune", "-y"]);

@@ -197,9 +197,9 @@ describe("verbs", () => {
 });
 
 describe("Destroy…", () => {
-  const destroyed = { view: box(), removed: [], absent: [], failed: [] as string[], keptBranch: null as string | null };
+  const destroyed = { view: box(), removed: [], absent: [], failed: [] as string[], keptBranches: [] as string[] };
 
-  const nothing = { view: box(), uncommitted: [] as string[] | null, unpushed: [], unpushedCount: 0, stranded: [] };
+  const nothing = { view: box(), uncommitted: [] as string[] | null, unpushed: [], unpushedCount: 0 as number | null, stranded: [] as string[] | null };
 
   async function confirm(uncommitted: string[] | null) {
     const opened = await open();
@@ -253,18 +253,28 @@ describe("Destroy…", () => {
     expect(words("confirm-destroy-fix-login")).toContain("it may hold uncommitted files");
   });
 
+  test("an unknown loss is not shown as none", async () => {
+    const { host, user } = await open();
+    host.on("whatIfDestroyed", () => ({ ...nothing, unpushedCount: null, stranded: null }));
+    await user.click(at("destroy-fix-login"));
+    await pass(0);
+    expect(words("confirm-destroy-fix-login")).toContain("it may hold uncommitted files and commits on other branches");
+    expect(words("confirm-destroy-fix-login")).toContain("on a remote is not known");
+    expect(words("confirm-destroy-fix-login")).not.toContain("It holds no uncommitted files");
+  });
+
   test("destroys on a yes, and says what stayed", async () => {
     const { host, user } = await confirm([]);
     host.on("destroyBox", () => ({
       ...destroyed,
       failed: ["network agentbox-fix-login: in use"],
-      keptBranch: "agentbox/fix-login",
+      keptBranches: ["agentbox/fix-login"],
     }));
     await user.click(at("destroy-for-good-fix-login"));
     await pass(0);
     expect(host.called("destroyBox")[0]?.params.target.query).toBe("b00000001");
     expect(maybe("box-fix-login")).toBeNull();
-    expect(words("aftermath")).toContain("Its commits stay on agentbox/fix-login");
+    expect(words("aftermath")).toContain("Commits stay on agentbox/fix-login");
     expect(words("aftermath")).toContain("network agentbox-fix-login: in use");
     await user.click(at("aftermath").querySelector("button") as HTMLElement);
     expect(maybe("aftermath")).toBeNull();

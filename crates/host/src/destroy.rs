@@ -8,14 +8,15 @@ use crate::core::Core;
 use crate::engine::control_error;
 use crate::home;
 use boxes::{Boxes, Chunk, ExecSpec, Record, Removal};
+use futures_util::future::join_all;
 use protocol::BoxId;
 use protocol::boxes::BoxState;
-use protocol::control::{ControlError, Destroyed, HostEvent, Loss, Target};
+use protocol::control::{ControlError, Destroyed, ErrorCode, HostEvent, Loss, Target};
 use protocol::ctl::{BOX_USER, Pack, paths};
 use protocol::looking::{BranchFate, Exported};
 use protocol::text::visible;
 use relay::Entry;
-use std::sync::Arc;
+use std::path::Path;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -29,12 +30,15 @@ const MAX_ANSWER: usize = 256 * 1024;
 type Reply<T> = Result<T, ControlError>;
 
 impl Api {
-    /// What destroying would lose. A paused box is woken for a moment; a stopped one cannot be asked.
+    /// What destroying would lose, in every repository of the box. A paused box is woken for a moment; a
+    /// stopped one cannot be asked.
     pub async fn what_if_destroyed(&self, target: Target) -> Reply<Loss> {
         let id = self.find(&target)?;
         let view = self.view(&id)?;
+        let record = self.core.record(&id);
+        let repos = record.as_ref().map(Repo::all).unwrap_or_default();
         let (mut uncommitted, mut stranded) = (None, None);
-        if let Some(branch) = &view.branch {
+        if !repos.is_empty() {
             let _used = self.core.session(&id);
             let paused = view.state == BoxState::Paused;
             if paused {
@@ -42,26 +46,15 @@ impl Api {
             }
             if paused || view.state == BoxState::Running {
                 let _ = self.core.land_last(&id).await;
-                (uncommitted, stranded) = self.core.only_in_the_box(&id, branch).await;
+                (uncommitted, stranded) = self.core.only_in_the_box(&id, &repos).await;
             }
             if paused && let Ok(_turn) = self.core.turn(&id).await {
                 self.core.pause_box(&id).await?;
             }
         }
-        let record = self.core.record(&id);
-        let unpushed = match &record {
-            Some(record) => unpushed(record).await,
-            None => None,
-        };
-        let unpushed = unpushed.unwrap_or_default();
-        let line = |(id, subject): &(String, String)| visible(&format!("{id} {subject}"));
-        Ok(Loss {
-            view: self.view(&id)?,
-            uncommitted,
-            unpushed: unpushed.newest.iter().map(line).collect(),
-            unpushed_count: u32::try_from(unpushed.count).unwrap_or(u32::MAX),
-            stranded,
-        })
+        let (unpushed, count) = unpushed(&repos).await;
+        let unpushed_count = count.map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+        Ok(Loss { view: self.view(&id)?, uncommitted, unpushed, unpushed_count, stranded })
     }
 
     /// The workspace of a box as a tar stream, into `to`. Ignored files are in it, git's own data is
@@ -83,7 +76,10 @@ impl Api {
     ) -> Reply<Destroyed> {
         let id = self.find(&target)?;
         let view = self.view(&id)?;
-        let (boxes, record) = self.core.reach(&id).await?;
+        let boxes = self.core.engine().await?;
+        let record = self.core.record(&id);
+        let record =
+            record.ok_or_else(|| ControlError::new(ErrorCode::Usage, "the box is gone"))?;
         if view.state == BoxState::Paused {
             // Whatever comes of it: a box that cannot be woken can be removed.
             let _ = self.core.awake(&id).await;
@@ -100,8 +96,14 @@ impl Api {
             }
         }
         let mut removal = self.core.remove_box(&boxes, &record).await?;
+        if let Some(at) = record.engine.as_ref().filter(|_| !boxes.may_have(&record)) {
+            removal.absent.push(format!("whatever it has on the engine at {at}"));
+        }
         let fate = branch.unwrap_or_default();
-        let kept_branch = part_with_branch(&record, fate, &mut removal).await;
+        let mut kept_branches = Vec::new();
+        for repo in Repo::all(&record) {
+            kept_branches.extend(part_with_branch(&repo, fate, &mut removal).await);
+        }
         let Removal { removed, absent, failed } = removal;
         let entry = Entry {
             box_id: Some(id),
@@ -111,7 +113,7 @@ impl Api {
         };
         self.core.store.record(entry).await?;
         self.core.send_status();
-        Ok(Destroyed { view, removed, absent, failed, kept_branch, rescued })
+        Ok(Destroyed { view, removed, absent, failed, kept_branches, rescued })
     }
 }
 
@@ -143,43 +145,55 @@ impl Core {
         }
     }
 
-    /// Changes that are not committed, and commits on other branches than its own.
+    /// Changes that are not committed, and commits on other branches than its own. None when that of
+    /// one repository is not known: part of a loss is not the loss.
     async fn only_in_the_box(
-        self: &Arc<Self>,
+        &self,
         id: &BoxId,
-        branch: &str,
+        repos: &[Repo<'_>],
     ) -> (Option<Vec<String>>, Option<Vec<String>>) {
-        let own = format!("refs/heads/{branch}");
-        let git = |args: &[&str]| -> Vec<String> {
-            let head = [paths::GIT, "-C", paths::WORKSPACE];
-            head.iter().chain(args).map(|word| (*word).to_owned()).collect()
+        let mut asked = Vec::new();
+        for repo in repos {
+            asked.push(self.only_in(id, repo));
+        }
+        let Ok(all) = tokio::time::timeout(PATIENCE, join_all(asked)).await else {
+            return (None, None);
         };
-        let status = git(&["status", "--porcelain"]);
-        let list = ["log", "--no-color", "--no-decorate", "--format=%h %s", "-n", "200"];
-        let of = ["--branches", "--glob=refs/stash*", "HEAD", "--not", "--remotes", &own];
-        let log = git(&[&list[..], &of[..]].concat());
-        tokio::join!(self.lines_of_box(id, status), self.lines_of_box(id, log))
+        let (changes, commits): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        (together(changes), together(commits))
     }
 
-    /// What a command in the box prints; none when it takes too long or cannot be run.
+    async fn only_in(
+        &self,
+        id: &BoxId,
+        repo: &Repo<'_>,
+    ) -> (Option<Vec<String>>, Option<Vec<String>>) {
+        let changes = self.lines_of_box(id, repo.changes());
+        let (changes, commits) =
+            tokio::join!(changes, self.lines_of_box(id, repo.commits_elsewhere()));
+        let named = |lines| repo.named(lines);
+        (changes.map(named), commits.map(named))
+    }
+
+    /// What a command in the box prints; none when it fails or cannot be run.
     async fn lines_of_box(&self, id: &BoxId, argv: Vec<String>) -> Option<Vec<String>> {
         let (boxes, record) = self.reach(id).await.ok()?;
         let spec = ExecSpec { argv, user: Some(BOX_USER.into()), ..ExecSpec::default() };
-        let answer = async {
-            let mut exec = boxes.exec(&record, spec).await.ok()?;
-            let mut output = Vec::new();
-            while let Some(chunk) = exec.output.next().await.ok()? {
-                if let Chunk::Stdout(bytes) = chunk {
-                    output.extend_from_slice(&bytes);
-                }
-                if output.len() > MAX_ANSWER {
-                    break;
-                }
+        let mut exec = boxes.exec(&record, spec).await.ok()?;
+        let mut output = Vec::new();
+        while let Some(chunk) = exec.output.next().await.ok()? {
+            if let Chunk::Stdout(bytes) = chunk {
+                output.extend_from_slice(&bytes);
             }
-            let text = String::from_utf8_lossy(&output);
-            Some(text.lines().take(MAX_LINES).map(visible).collect())
-        };
-        tokio::time::timeout(PATIENCE, answer).await.ok().flatten()
+            if output.len() > MAX_ANSWER {
+                break;
+            }
+        }
+        if output.len() <= MAX_ANSWER && exec.control.exit_code().await.ok()? != 0 {
+            return None;
+        }
+        let text = String::from_utf8_lossy(&output);
+        Some(text.lines().take(MAX_LINES).map(visible).collect())
     }
 
     /// Removes everything a box has, its branch left aside. It is forgotten only when nothing of it
@@ -206,27 +220,105 @@ impl Core {
     }
 }
 
-async fn unpushed(record: &Record) -> Option<boxes::repo::Unpushed> {
-    let (repo, branch) = (record.repo.as_ref()?, record.branch.as_ref()?);
-    let found = boxes::repo::unpushed(&repo.toplevel, branch, record.base.as_deref()).await;
-    found.ok().flatten()
+/// A repository of a box, and what the host knows of it.
+struct Repo<'a> {
+    /// From the workspace; empty for the workspace itself.
+    path: &'a str,
+    branch: &'a str,
+    /// A branch the person gave the box to work on is the person's, whatever is on it.
+    owns_branch: bool,
+    base: Option<&'a str>,
+    toplevel: &'a Path,
 }
 
-/// The branch that stays in the person's repository, if it does.
+impl<'a> Repo<'a> {
+    fn all(record: &'a Record) -> Vec<Self> {
+        let root = record.repo.as_ref().zip(record.branch.as_ref());
+        let root = root.map(|(repo, branch)| Self {
+            path: "",
+            branch,
+            owns_branch: record.owns_branch(),
+            base: record.base.as_deref(),
+            toplevel: &repo.toplevel,
+        });
+        let nested = record.nested.iter().map(|nested| Self {
+            path: &nested.path,
+            branch: &nested.branch,
+            owns_branch: true,
+            base: nested.base.as_deref(),
+            toplevel: &nested.repo.toplevel,
+        });
+        root.into_iter().chain(nested).collect()
+    }
+
+    /// A repository in another one is asked itself.
+    fn changes(&self) -> Vec<String> {
+        self.git(&["status", "--porcelain", "--ignore-submodules=dirty"])
+    }
+
+    /// A repository may have no commits at all yet.
+    fn commits_elsewhere(&self) -> Vec<String> {
+        let own = format!("refs/heads/{}", self.branch);
+        let list = ["log", "--no-color", "--no-decorate", "--format=%h %s", "-n", "200"];
+        let of = ["--ignore-missing", "--branches", "--glob=refs/stash*", "HEAD"];
+        self.git(&[&list[..], &of[..], &["--not", "--remotes", &own]].concat())
+    }
+
+    fn git(&self, args: &[&str]) -> Vec<String> {
+        let at = format!("{}/{}", paths::WORKSPACE, self.path);
+        let head = [paths::GIT, "-C", &at];
+        head.iter().chain(args).map(|word| (*word).to_owned()).collect()
+    }
+
+    /// Lines about it, with where it is.
+    fn named(&self, lines: Vec<String>) -> Vec<String> {
+        if self.path.is_empty() {
+            return lines;
+        }
+        lines.into_iter().map(|line| visible(&format!("{}: {line}", self.path))).collect()
+    }
+}
+
+/// Lines of all repositories, none when those of one are missing.
+fn together(all: Vec<Option<Vec<String>>>) -> Option<Vec<String>> {
+    let all: Option<Vec<Vec<String>>> = all.into_iter().collect();
+    Some(all?.into_iter().flatten().take(MAX_LINES).collect())
+}
+
+/// Commits on the boxes' branches that are on no remote, and how many there are; none when that of one
+/// repository is not known.
+async fn unpushed(repos: &[Repo<'_>]) -> (Vec<String>, Option<usize>) {
+    let (mut lines, mut count) = (Vec::new(), Some(0));
+    for repo in repos {
+        match boxes::repo::unpushed(repo.toplevel, repo.branch, repo.base).await {
+            Ok(found) => {
+                let found = found.unwrap_or_default();
+                let line = |(id, subject): &(String, String)| visible(&format!("{id} {subject}"));
+                lines.extend(repo.named(found.newest.iter().map(line).collect()));
+                count = count.map(|count| count + found.count);
+            }
+            Err(error) => {
+                tracing::warn!("commits of {} are not known: {error}", repo.branch);
+                count = None;
+            }
+        }
+    }
+    (lines, count)
+}
+
+/// Deletes a box's branch in the person's repository, or not; its name when it stays.
 async fn part_with_branch(
-    record: &Record,
+    repo: &Repo<'_>,
     fate: BranchFate,
     removal: &mut Removal,
 ) -> Option<String> {
-    let (repo, branch) = (record.repo.as_ref()?, record.branch.as_ref()?);
-    let beyond = boxes::repo::goes_beyond(&repo.toplevel, branch, record.base.as_deref()).await;
+    let beyond = boxes::repo::goes_beyond(repo.toplevel, repo.branch, repo.base).await;
     let beyond = beyond.ok().flatten()?;
-    // A branch the person gave the box to work on is the person's, whatever is on it.
-    let keep = fate == BranchFate::Keep || !record.owns_branch();
-    if keep || (fate == BranchFate::Auto && beyond) {
-        return Some(branch.clone());
+    let branch = repo.branch.to_owned();
+    if fate == BranchFate::Keep || !repo.owns_branch || (fate == BranchFate::Auto && beyond) {
+        return Some(branch);
     }
-    match boxes::repo::delete_branch(&repo.toplevel, branch).await {
+    match boxes::repo::delete_branch(repo.toplevel, &branch).await {
         Ok(()) => {
             removal.removed.push(format!("branch {branch}"));
             return None;
@@ -235,5 +327,5 @@ async fn part_with_branch(
         Err(_) if fate == BranchFate::Auto => {}
         Err(error) => removal.failed.push(format!("branch {branch}: {error}")),
     }
-    Some(branch.clone())
+    Some(branch)
 }

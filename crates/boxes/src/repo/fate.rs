@@ -85,6 +85,11 @@ async fn tip(repo: &Path, branch: &str) -> Result<Option<String>, Error> {
     let name = format!("refs/heads/{branch}^{{commit}}");
     let args = ["rev-parse", "--verify", "--quiet", &name];
     let answer = Git::new("read the branch", repo)?.args(args).ask().await?;
+    // Anything else is about the repository, and says nothing of the branch.
+    if !matches!(answer.code, 0 | 1) {
+        let (what, path) = ("read the branch".to_owned(), repo.to_owned());
+        return Err(Error::Git { what, path, why: answer.stderr });
+    }
     let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
     Ok((answer.code == 0 && super::is_oid(&text)).then_some(text))
 }

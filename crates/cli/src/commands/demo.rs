@@ -217,7 +217,7 @@ fn sweep(ui: &Ui, client: &Client, view: &BoxView) -> Result<(), CommandError> {
     let gone: Destroyed =
         client.call(&Request::DestroyBox { target: Target::id(&view.id), branch: None })?;
     // Its branch goes with the folder.
-    let gone = Destroyed { kept_branch: None, ..gone };
+    let gone = Destroyed { kept_branches: Vec::new(), ..gone };
     ui.say(&format!("\n{}", destroy::render_done(ui.err, &gone).trim_end()));
     match gone.failed.first() {
         None => Ok(()),

@@ -13,7 +13,7 @@ use crate::json;
 use crate::several::Which;
 use crate::ui::Look;
 use export::Export;
-use protocol::boxes::BoxView;
+use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{Destroyed, Loss, Request, Target};
 use protocol::looking::BranchFate;
 use protocol::text::visible;
@@ -25,9 +25,10 @@ const LISTED: usize = 10;
 
 /// Destroy a box
 ///
-/// Removes the container, its network, its volumes and its files. A branch with commits stays in
-/// your repository. Shows what would be lost (uncommitted files, commits on no remote) and asks
-/// first. Every object is told as removed, absent or failed; exit code 1 when one failed.
+/// Removes the box with its files and everything it has on the engine. A branch with commits stays in
+/// your repository. Shows what would be lost in each of its repositories (uncommitted files, commits
+/// on no remote) and says so when that is not known, as of a box that is stopped; then asks. Every
+/// object is told as removed, absent or failed; exit code 1 when one failed.
 #[derive(Debug, clap::Args)]
 #[command(
     visible_alias = "rm",
@@ -139,28 +140,48 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
 fn render_loss(look: Look, loss: &Loss, branch: Option<BranchFate>) -> String {
     let view = &loss.view;
     let mut text = format!("{} of {}\n", look.bold(view.name.as_str()), visible(&view.project));
-    match &loss.uncommitted {
-        None => {
-            let _ = writeln!(
-                text,
-                "  {} it is {} and cannot be asked for uncommitted changes",
-                look.warn("⚠"),
-                view.state.as_str()
-            );
-        }
-        Some(files) if files.is_empty() => text.push_str("  no uncommitted changes\n"),
+    let unknown = |text: &mut String, what: &str| {
+        let _ = writeln!(text, "  {} {what}", look.warn("⚠"));
+    };
+    if view.branch.is_none() {
+        unknown(&mut text, "files outside a repository are in this box alone and will be lost");
+    }
+    if view.branch.is_none() && view.nested_repos.is_empty() {
+        return text;
+    }
+    let untold = [
+        loss.uncommitted.is_none().then_some("uncommitted changes"),
+        loss.stranded.is_none().then_some("commits on other branches"),
+    ];
+    let untold: Vec<&str> = untold.into_iter().flatten().collect();
+    if !untold.is_empty() {
+        let why = match view.state {
+            BoxState::Running | BoxState::Paused => "did not answer",
+            _ => "does not run",
+        };
+        let what = untold.join(" and ");
+        let said = format!("its {what} are not known, it {why}; what there is will be lost");
+        unknown(&mut text, &said);
+    }
+    match loss.uncommitted.as_deref() {
+        None => {}
+        Some([]) => text.push_str("  no uncommitted changes\n"),
         Some(files) => will_be_lost(&mut text, look, files, 0, "uncommitted change"),
     }
     if let Some(commits) = loss.stranded.as_ref().filter(|commits| !commits.is_empty()) {
         will_be_lost(&mut text, look, commits, 0, "commit on other branches");
     }
-    let Some(own) = &view.branch else { return text };
-    let own = visible(own);
+    let nested = view.nested_repos.iter().map(|nested| &nested.branch);
+    let own: Vec<String> = view.branch.iter().chain(nested).map(|name| visible(name)).collect();
+    let own = own.join(", ");
     match (loss.unpushed_count, branch) {
-        (0, _) => {
+        (None, _) => {
+            unknown(&mut text, &format!("whether commits on {own} are on a remote is not known"));
+        }
+        (Some(0), _) => {
             let _ = writeln!(text, "  no unpushed commits on {own}");
         }
-        (count, fate) => {
+        (Some(count), fate) => {
             let rest = (count as usize).saturating_sub(loss.unpushed.len());
             let what = format!("unpushed commit on {own}");
             if fate == Some(BranchFate::Delete) {
@@ -213,7 +234,7 @@ pub fn render_done(look: Look, done: &Destroyed) -> String {
     for object in &done.failed {
         let _ = writeln!(text, "{}   {}", look.bad("failed"), visible(object));
     }
-    if let Some(branch) = &done.kept_branch {
+    for branch in &done.kept_branches {
         let _ = writeln!(text, "kept     branch {}", visible(branch));
     }
     for branch in &done.rescued {
@@ -226,6 +247,7 @@ pub fn render_done(look: Look, done: &Destroyed) -> String {
 mod tests {
     use super::*;
     use crate::samples;
+    use protocol::boxes::NestedView;
 
     #[test]
     fn the_loss_is_spelled_out() {
@@ -235,11 +257,28 @@ mod tests {
             view: view.clone(),
             uncommitted,
             unpushed: unpushed.iter().map(|c| (*c).to_owned()).collect(),
-            unpushed_count: count,
+            unpushed_count: Some(count),
             stranded: Some(stranded.iter().map(|c| (*c).to_owned()).collect()),
         };
+        let unknown = Loss {
+            uncommitted: None,
+            unpushed_count: None,
+            stranded: None,
+            ..of(None, &[], 0, &[])
+        };
+        let mut stopped = unknown.clone();
+        stopped.view.state = BoxState::Stopped;
+        let mut nested = of(Some(vec!["api:  M x".to_owned()]), &["api: 9f31c02 Fix"], 1, &[]);
+        nested.view.branch = None;
+        let api = NestedView { path: "api".into(), branch: "agentbox/fix-login--api".into() };
+        nested.view.nested_repos = vec![api];
+        let mut folder = unknown.clone();
+        folder.view.branch = None;
         let losses = [
-            (of(None, &[], 0, &[]), None),
+            (unknown, None),
+            (stopped, None),
+            (nested, None),
+            (folder, None),
             (of(Some(vec![]), &["9f31c02 Check expiry"], 1, &["1a77be4 Try it"]), None),
             (of(Some(vec!["?? a\x1b[2K".to_owned()]), &[], 0, &[]), None),
             (of(Some(many), &["9f31c02 Check expiry"], 30, &[]), Some(BranchFate::Delete)),
@@ -255,7 +294,7 @@ mod tests {
             removed: vec!["container agentbox-fix-login".into()],
             absent: vec!["volume agentbox-docker-b0000000a".into()],
             failed: vec!["network agentbox-fix-login: has active endpoints".into()],
-            kept_branch: Some("agentbox/fix-login".into()),
+            kept_branches: vec!["agentbox/fix-login".into()],
             rescued: Vec::new(),
         };
         insta::assert_snapshot!(render_done(Look::PLAIN, &done));

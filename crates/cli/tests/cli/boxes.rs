@@ -84,7 +84,7 @@ fn destroyed(failed: &[&str]) -> Destroyed {
         removed: vec!["container agentbox-fix-login".into()],
         absent: vec![],
         failed: failed.iter().map(|f| (*f).to_owned()).collect(),
-        kept_branch: Some("agentbox/fix-login".into()),
+        kept_branches: vec!["agentbox/fix-login".into()],
         rescued: Vec::new(),
     }
 }
@@ -108,7 +108,7 @@ fn destroy_at_a_terminal(answer: &str) -> (FakeHost, Ended) {
             view: a_box("/p".as_ref()),
             uncommitted: Some(vec![" M src/lib.rs".into()]),
             unpushed: vec!["9f31c02 Check expiry".into()],
-            unpushed_count: 1,
+            unpushed_count: Some(1),
             stranded: Some(vec![]),
         }),
         _ => call.result(&destroyed(&[])),

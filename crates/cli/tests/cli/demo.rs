@@ -61,7 +61,7 @@ fn host(outcome: Option<Outcome>, exit_code: i32) -> FakeHost {
             view: a_box(Path::new("/p")),
             removed: vec!["container agentbox-demo".into()],
             failed: vec![],
-            kept_branch: None,
+            kept_branches: Vec::new(),
             rescued: Vec::new(),
         }),
         other => panic!("the demo asked {other:?}"),

@@ -18,9 +18,9 @@ absent: Array<string>,
  */
 failed: Array<string>, 
 /**
- * The host branch that stays because it has commits.
+ * Branches that stay in the person's repositories, because there are commits on them.
  */
-keptBranch: string | null, 
+keptBranches: Array<string>, 
 /**
  * Branches made for commits that the box's own branch does not have, because a person works there.
  */

@@ -6,7 +6,8 @@ import type { BoxView } from "./BoxView";
  */
 export type Loss = { view: BoxView, 
 /**
- * Lines of `git status --porcelain` in the box; none when it cannot be asked.
+ * Lines of `git status --porcelain` in the box, of a repository below the workspace with its place
+ * before them; none when that is not known, as of a box that is stopped.
  */
 uncommitted: Array<string> | null, 
 /**
@@ -15,10 +16,10 @@ uncommitted: Array<string> | null,
  */
 unpushed: Array<string>, 
 /**
- * How many there are in all.
+ * How many there are in all; none when that is not known.
  */
-unpushedCount: number, 
+unpushedCount: number | null, 
 /**
- * Commits on other branches in the box: nobody else has them. None when it cannot be asked.
+ * Commits on other branches in the box: nobody else has them. None when that is not known.
  */
 stranded: Array<string> | null, };
