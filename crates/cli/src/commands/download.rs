@@ -2,9 +2,11 @@
 //!
 //! Compared by content, shown first, never deleting. Commits travel by git; this is for the rest.
 
+mod tame;
+
 use crate::ask;
 use crate::context::{Context, target};
-use crate::copying::changes::{Ask, Change, Changes, Wanted};
+use crate::copying::changes::{Ask, Change, Changes, Tame, Wanted};
 use crate::copying::{shown, up};
 use crate::error::{CommandError, Exit, Outcome};
 use crate::json;
@@ -19,6 +21,7 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 const CONFIG: &str = "agentbox.yaml";
+const CLAUDE: &str = "Claude";
 
 /// Bring a box's files home
 ///
@@ -103,9 +106,9 @@ enum Part {
     Config(PartArgs),
     /// Claude's skills, agents and commands of the box, to ~/.claude; what is there stays
     Claude(PartArgs),
-    /// Codex's config.toml, auth.json and prompts of the box, to ~/.codex; what is there stays
+    /// Codex's login, prompts and harmless settings of the box, to ~/.codex; what is there stays
     Codex(PartArgs),
-    /// OpenCode's login, settings, agents, commands and themes; what is there stays
+    /// OpenCode's logins, harmless settings, agents, commands and themes; what is there stays
     Opencode(PartArgs),
 }
 
@@ -128,6 +131,8 @@ struct Group {
     from: &'static str,
     names: &'static [&'static str],
     to: &'static str,
+    /// A box may have written anything into settings, and what they name would run here.
+    tame: Tame,
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
@@ -141,6 +146,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         into: PathBuf::from(&view.workspace),
         wanted: Wanted::Different,
         skip: |_| false,
+        tame: |_| None,
         all: how.yes,
     };
     match kind {
@@ -174,9 +180,13 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
                     into: home.join(group.to),
                     wanted: Wanted::Missing,
                     skip: is_ours,
+                    tame: group.tame,
                     all: how.yes,
                 };
                 all.push(Changes::find(ctx, &client, &at, ask)?);
+            }
+            if name != CLAUDE && !how.json {
+                ctx.ui.hint("of settings only how it looks and which model it uses is taken");
             }
             let place = format!("~ for {name}");
             finish(ctx, &how, &view, &place, "downloaded", true, all)
@@ -207,7 +217,7 @@ fn job(args: Args) -> Job {
             (part, Kind::Some(only(words(&ENV_FILES).into_iter().chain(pattern).collect())))
         }
         Part::Config(part) => (part, Kind::Some(only(words(&[CONFIG])))),
-        Part::Claude(part) => (part, Kind::Agent("Claude", claude())),
+        Part::Claude(part) => (part, Kind::Agent(CLAUDE, claude())),
         Part::Codex(part) => (part, Kind::Agent("Codex", codex())),
         Part::Opencode(part) => (part, Kind::Agent("OpenCode", opencode())),
     };
@@ -216,12 +226,12 @@ fn job(args: Args) -> Job {
 
 fn claude() -> Vec<Group> {
     let names = &["skills", "agents", "commands"];
-    vec![Group { from: "/home/vscode/.claude", names, to: ".claude" }]
+    vec![Group { from: "/home/vscode/.claude", names, to: ".claude", tame: |_| None }]
 }
 
 fn codex() -> Vec<Group> {
     let names = &["config.toml", "auth.json", "prompts"];
-    vec![Group { from: "/home/vscode/.codex", names, to: ".codex" }]
+    vec![Group { from: "/home/vscode/.codex", names, to: ".codex", tame: tame::codex }]
 }
 
 fn opencode() -> Vec<Group> {
@@ -231,8 +241,14 @@ fn opencode() -> Vec<Group> {
             from: "/home/vscode/.local/share/opencode",
             names: &["auth.json"],
             to: ".local/share/opencode",
+            tame: tame::opencode,
         },
-        Group { from: "/home/vscode/.config/opencode", names: settings, to: ".config/opencode" },
+        Group {
+            from: "/home/vscode/.config/opencode",
+            names: settings,
+            to: ".config/opencode",
+            tame: tame::opencode,
+        },
     ]
 }
 

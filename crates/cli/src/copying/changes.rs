@@ -84,6 +84,12 @@ pub struct Changes {
     pub taken: Taken,
 }
 
+/// How a file becomes harmless; [`None`] of the outer is for files that come as they are.
+pub type Tame = fn(&Path) -> Option<fn(&str) -> Option<String>>;
+
+/// The largest file that is read to be written anew.
+const MOST_TAMED: u64 = 1024 * 1024;
+
 /// What to ask for, and where it would go.
 pub struct Ask<'a> {
     pub what: Pack,
@@ -92,6 +98,8 @@ pub struct Ask<'a> {
     pub wanted: Wanted,
     /// Of these nothing is taken.
     pub skip: fn(&Path) -> bool,
+    /// Files that are read and written anew, and how; none where nothing of one may be taken.
+    pub tame: Tame,
     /// However much it is.
     pub all: bool,
 }
@@ -125,7 +133,13 @@ impl Changes {
                 if (ask.skip)(&arrived.path) {
                     return Ok(());
                 }
-                comparing.take(arrived, content)
+                let Some(tame) = (ask.tame)(&arrived.path) else {
+                    return comparing.take(arrived, content);
+                };
+                match tamed(arrived, content, tame)? {
+                    Some((arrived, text)) => comparing.take(&arrived, &mut text.as_bytes()),
+                    None => Ok(()),
+                }
             });
         let list = comparing.list;
         match done {
@@ -165,6 +179,32 @@ impl Changes {
         }
         Ok(self.list.len())
     }
+}
+
+/// A file without what could do harm here; none when nothing is left of it.
+fn tamed(
+    arrived: &Arrived,
+    content: &mut dyn Read,
+    tame: fn(&str) -> Option<String>,
+) -> Result<Option<(Arrived, String)>, NotTaken> {
+    let refused = |why: &str| {
+        let name = said(arrived.path.as_os_str().as_bytes());
+        NotTaken::Refused(Refused::new(format!("'{name}', {why}")))
+    };
+    let Kind::File { size, .. } = arrived.kind else {
+        return Err(refused("which is no file"));
+    };
+    if size > MOST_TAMED {
+        return Err(refused("which is too large"));
+    }
+    let mut bytes = Vec::new();
+    let failed = |e: io::Error| NotTaken::Failed(format!("{}: {e}", super::shown(&arrived.path)));
+    content.take(size).read_to_end(&mut bytes).map_err(failed)?;
+    let text = String::from_utf8(bytes).ok().and_then(|text| tame(&text));
+    Ok(text.map(|text| {
+        let kind = Kind::File { size: text.len() as u64, runs: false };
+        (Arrived { kind, ..arrived.clone() }, text)
+    }))
 }
 
 struct Comparing<'a> {

@@ -13,7 +13,7 @@ pub fn running(ctx: &Context, client: &Client, target: Target) -> Result<BoxView
         BoxState::Paused if view.busy.is_none() => "is paused; waking it",
         BoxState::Stopped => "is stopped; starting it",
         BoxState::Missing => {
-            let text = format!("box {} has no container; was it destroyed?", view.name);
+            let text = format!("the engine has nothing of box {} any more", view.name);
             return Err(CommandError::failed(text)
                 .hint(format!("agentbox destroy {} forgets it", view.name)));
         }
