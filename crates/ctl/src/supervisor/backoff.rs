@@ -41,7 +41,7 @@ impl Attempts {
         if !again {
             return if well { Next::Stopped } else { Next::Crashed };
         }
-        if backoff.max_attempts > 0 && self.failures >= backoff.max_attempts {
+        if backoff.max_attempts.is_some_and(|most| self.failures >= most) {
             return if well { Next::Stopped } else { Next::Crashed };
         }
         self.failures += 1;
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn yaml_13_22_attempts_may_have_an_end() {
-        let backoff = Backoff { max_attempts: 3, initial: NO_TIME, ..Backoff::default() };
+        let backoff = Backoff { max_attempts: Some(3), initial: NO_TIME, ..Backoff::default() };
         let mut attempts = Attempts::default();
         let mut end = || attempts.ended(false, NO_TIME, Restart::OnFailure, &backoff);
         assert!((0..3).all(|_| matches!(end(), Next::Retry(_))));

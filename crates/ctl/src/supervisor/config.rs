@@ -1,9 +1,6 @@
 //! From the project's file to units.
 
-use super::unit::{
-    Argv, Backoff, Container, Kind, OnTimeout, Once, Pace, Probe, Ready, Restart, Service, Task,
-    Unit,
-};
+use super::unit::{Argv, Container, Kind, Once, Pace, Probe, Ready, Service, Task, Unit};
 use project::{Command, FILE_NAME, Project, Run, RunOnce, UnitName};
 use std::fs::File;
 use std::io::{self, Read};
@@ -57,25 +54,12 @@ fn service(of: &project::Service, workspace: &Path) -> Unit {
     let ready = of.ready_when.as_ref().map(|ready| Ready {
         probe: probe(&ready.probe),
         timeout: ready.timeout,
-        on_timeout: match ready.on_timeout {
-            project::OnTimeout::Kill => OnTimeout::Kill,
-            project::OnTimeout::MarkUnhealthy => OnTimeout::MarkUnhealthy,
-        },
+        on_timeout: ready.on_timeout,
     });
     let kind = Kind::Service(Box::new(Service {
         autostart: of.autostart,
-        restart: match of.restart {
-            project::Restart::Always => Restart::Always,
-            project::Restart::OnFailure => Restart::OnFailure,
-            project::Restart::Never => Restart::Never,
-        },
-        backoff: Backoff {
-            initial: of.backoff.initial,
-            max: of.backoff.max,
-            factor: of.backoff.factor,
-            max_attempts: of.backoff.max_attempts.unwrap_or(0),
-            reset_after: of.backoff.reset_after,
-        },
+        restart: of.restart,
+        backoff: of.backoff,
         ready,
         expose: of.expose.map(|expose| expose.port),
         grace: of.stop_grace,
@@ -190,9 +174,9 @@ mod tests {
             (&["t".to_owned()][..], Path::new("/workspace"))
         );
         let service = unit.service().unwrap();
-        assert_eq!((service.autostart, service.restart), (false, Restart::Always));
-        assert_eq!((service.backoff.max_attempts, service.expose), (2, Some(80)));
-        assert_eq!(service.ready.as_ref().unwrap().on_timeout, OnTimeout::MarkUnhealthy);
+        assert_eq!((service.autostart, service.restart), (false, project::Restart::Always));
+        assert_eq!((service.backoff.max_attempts, service.expose), (Some(2), Some(80)));
+        assert_eq!(service.ready.as_ref().unwrap().on_timeout, project::OnTimeout::MarkUnhealthy);
         assert_eq!(service.grace, Duration::from_millis(9));
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Two units are equal when a reload may leave the running one alone.
 
+pub use project::{Backoff, OnTimeout, Restart};
+
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -77,23 +79,6 @@ pub struct Service {
     pub grace: Duration,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Restart {
-    Always,
-    OnFailure,
-    Never,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Backoff {
-    pub initial: Duration,
-    pub max: Duration,
-    pub factor: f64,
-    /// 0 is without end.
-    pub max_attempts: u32,
-    pub reset_after: Duration,
-}
-
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ready {
     pub probe: Probe,
@@ -115,12 +100,6 @@ pub struct Pace {
     pub delay: Duration,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnTimeout {
-    Kill,
-    MarkUnhealthy,
-}
-
 impl Default for Service {
     fn default() -> Self {
         Self {
@@ -130,18 +109,6 @@ impl Default for Service {
             ready: None,
             expose: None,
             grace: Duration::from_secs(5),
-        }
-    }
-}
-
-impl Default for Backoff {
-    fn default() -> Self {
-        Self {
-            initial: Duration::from_millis(500),
-            max: Duration::from_secs(30),
-            factor: 2.0,
-            max_attempts: 0,
-            reset_after: Duration::from_secs(60),
         }
     }
 }
