@@ -1,5 +1,6 @@
 //! `agentbox create`: a new box for a folder.
 
+use super::limits::{LimitArgs, size};
 use crate::carry;
 use crate::context::Context;
 use crate::error::{CommandError, Exit, Outcome};
@@ -10,7 +11,6 @@ use crate::size::bytes;
 use host::client::Incoming;
 use protocol::boxes::Created;
 use protocol::control::{CreateBox, HostEvent, Request};
-use protocol::limits::{parse_cpus, parse_size};
 use protocol::text::visible;
 use protocol::{BoxName, Limits};
 use std::fmt::Write;
@@ -91,6 +91,10 @@ pub struct Options {
     #[command(flatten)]
     limits: LimitArgs,
 
+    /// Disk the box may use, such as 20g, where the engine's storage can limit it
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    disk: Option<u64>,
+
     /// Keep what was made when making the box fails
     #[arg(long)]
     keep_on_failure: bool,
@@ -113,45 +117,6 @@ impl Options {
     pub fn folder(&self) -> Result<String, CommandError> {
         workspace(self.path.as_deref())
     }
-}
-
-/// How much of the computer a box may use.
-#[derive(Debug, Clone, Copy, Default, clap::Args)]
-pub struct LimitArgs {
-    /// Memory the box may use, such as 512m or 4g
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    memory: Option<u64>,
-
-    /// Processors the box may use, such as 2 or 1.5
-    #[arg(long, value_name = "N", value_parser = cpus)]
-    cpus: Option<u64>,
-
-    /// Processes the box may have at once [default: 8192]
-    #[arg(long, value_name = "N")]
-    pids_limit: Option<u64>,
-
-    /// Disk the box may use, such as 20g, where the engine's storage can limit it
-    #[arg(long, value_name = "SIZE", value_parser = size)]
-    disk: Option<u64>,
-}
-
-impl LimitArgs {
-    pub fn limits(self) -> Limits {
-        Limits {
-            memory_bytes: self.memory,
-            nano_cpus: self.cpus,
-            pids: self.pids_limit,
-            disk_bytes: self.disk,
-        }
-    }
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    parse_size(text).ok_or_else(|| "not a size such as 512m or 4g".to_owned())
-}
-
-fn cpus(text: &str) -> Result<u64, String> {
-    parse_cpus(text).ok_or_else(|| "not a number of processors such as 2 or 1.5".to_owned())
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
@@ -202,8 +167,9 @@ pub fn request(ctx: &Context, options: Options) -> Result<CreateBox, CommandErro
         from_branch: options.from_branch,
         use_branch: options.use_branch,
         with_env: options.with_env.then_some(true),
-        limits: options.limits.limits(),
+        limits: Limits { disk_bytes: options.disk, ..options.limits.limits() },
         keep_on_failure: options.keep_on_failure,
+        goes_on: false,
         carry: None,
     };
     // There is nothing else to ask about yet.

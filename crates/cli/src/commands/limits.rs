@@ -25,6 +25,17 @@ pub struct Args {
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
+    #[command(flatten)]
+    limits: LimitArgs,
+
+    /// Print JSON
+    #[arg(short, long)]
+    json: bool,
+}
+
+/// How much of the computer a box may use, as far as that can be changed later.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub struct LimitArgs {
     /// Memory the box may use, such as 512m or 4g
     #[arg(long, value_name = "SIZE", value_parser = size)]
     memory: Option<u64>,
@@ -33,16 +44,19 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = cpus)]
     cpus: Option<u64>,
 
-    /// Processes the box may have at once
+    /// Processes the box may have at once; 8192 unless set
     #[arg(long, value_name = "N")]
     pids_limit: Option<u64>,
-
-    /// Print JSON
-    #[arg(short, long)]
-    json: bool,
 }
 
-fn size(text: &str) -> Result<u64, String> {
+impl LimitArgs {
+    pub fn limits(self) -> Limits {
+        let Self { memory, cpus, pids_limit } = self;
+        Limits { memory_bytes: memory, nano_cpus: cpus, pids: pids_limit, disk_bytes: None }
+    }
+}
+
+pub fn size(text: &str) -> Result<u64, String> {
     parse_size(text).ok_or_else(|| "not a size such as 512m or 4g".to_owned())
 }
 
@@ -52,12 +66,7 @@ fn cpus(text: &str) -> Result<u64, String> {
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let client = ctx.client()?;
-    let wanted = Limits {
-        memory_bytes: args.memory,
-        nano_cpus: args.cpus,
-        pids: args.pids_limit,
-        disk_bytes: None,
-    };
+    let wanted = args.limits.limits();
     let mut of = target(args.which);
     if wanted != Limits::default() {
         let view: BoxView = client.call(&Request::SetLimits { target: of, limits: wanted })?;
