@@ -1,6 +1,6 @@
 //! Calls of the page that take a while: what happens on the way goes to the page, and the page can
-//! end them. The host then takes back what such a call has made so far, as it does when the window
-//! is closed in the middle.
+//! end them. The host then takes back what such a call has made so far. When the window is closed in
+//! the middle, a box that is being made is made to its end.
 
 use crate::commands::{refused, to_control};
 use host::client::{Client, Incoming, Writer};
@@ -50,7 +50,7 @@ impl LongCalls {
     fn hang_up(&self, number: u32) {
         let mut calls = self.lock();
         match calls.running.remove(&number) {
-            Some(writer) => writer.hang_up(),
+            Some(mut writer) => writer.call_off(),
             None if calls.called_off.len() < MOST => drop(calls.called_off.insert(number)),
             None => {}
         }
@@ -104,6 +104,8 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
             create.image = None;
             create.docker = create.docker.filter(|on| !on);
             create.keep_on_failure = false;
+            // A window that is closed, or crashes, is no reason to throw a box away.
+            create.goes_on = true;
             Ok(Request::CreateBox(create))
         }
         Request::FollowUsage { .. } => Ok(request),
@@ -132,6 +134,7 @@ mod tests {
         strong["params"]["keepOnFailure"] = json!(true);
         let Ok(Request::CreateBox(asked)) = permitted(strong) else { panic!() };
         assert_eq!((asked.image, asked.docker, asked.keep_on_failure), (None, None, false));
+        assert!(asked.goes_on, "whatever becomes of the window");
         assert!(
             permitted(json!({"method": "followUsage", "params":
             {"target": null, "everyMs": 2000}}))

@@ -330,3 +330,34 @@ fn boxes_16_30_a_host_killed_while_it_writes_is_back_at_once() {
     world.ok(&["destroy", "-y", "kept"]);
     nothing_is_left(&world, "at the end");
 }
+
+#[test]
+fn a_box_is_made_to_the_end_when_the_window_is_closed_and_taken_back_when_it_is_called_off() {
+    let (world, between) = world();
+    let client = host::client::Client::new(&world.home());
+    let begin = |name: &str| {
+        between.arm(STEPS[3], Fault::Hold);
+        let create = protocol::control::CreateBox {
+            workspace: world.project().display().to_string(),
+            name: Some(name.into()),
+            goes_on: true,
+            ..Default::default()
+        };
+        let making = client.open(&protocol::control::Request::CreateBox(create)).unwrap();
+        eventually(SOON, "the box being made", || between.was_hit().then_some(()));
+        making
+    };
+    let off = begin("win-cancelled");
+    off.writer().unwrap().call_off();
+    drop(off);
+    between.restore();
+    nothing_is_left(&world, "called off");
+
+    drop(begin("win-closed"));
+    between.restore();
+    eventually_or(SOON, "the box of the closed window", || {
+        let seen = world.in_box("win-closed", "cat untracked");
+        if seen.status.success() { Ok(()) } else { Err(world.host_log()) }
+    });
+    assert_eq!(world.json(&["list"])["boxes"].as_array().unwrap().len(), 1);
+}

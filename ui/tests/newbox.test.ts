@@ -156,6 +156,7 @@ describe("the form", () => {
       limits: { memoryBytes: 4 * 2 ** 30, nanoCpus: 1_500_000_000, pids: null, diskBytes: null },
       keepOnFailure: false,
       carry: null,
+      goesOn: true,
     });
   });
 
@@ -181,7 +182,7 @@ describe("the steps", () => {
     expect(document.querySelector("progress")?.getAttribute("value")).toBe("0.4");
     call?.tell(step("Build the box image", "done"));
     call?.tell(step("Look at the project", "done"));
-    call?.tell(step("Make the container", "running"));
+    call?.tell(step("Make the box", "running"));
     await pass(2000);
     expect(states().map(([, state]) => state)).toEqual(["done", "done", "running", "waiting"]);
     expect(words("making")).toContain("Look at the project: done 0.4 s");
@@ -197,11 +198,11 @@ describe("the steps", () => {
     await user.type(at("new-name"), "fix");
     const call = await create();
     call?.tell(step("Look at the project", "done"));
-    call?.tell(step("Make the container", "failed"));
+    call?.tell(step("Make the box", "failed"));
     call?.fail(error("engine", "the engine went away", "is it still running?"));
     await pass(0);
     expect(words("making-title")).toBe("fix was not made");
-    expect(words("making-problem")).toContain("Make the container: the engine went away is it still running?");
+    expect(words("making-problem")).toContain("Make the box: the engine went away is it still running?");
     expect(document.activeElement).toBe(at("making-back"));
     await user.click(at("making-back"));
     await pass(0);

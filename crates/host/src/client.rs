@@ -110,7 +110,7 @@ impl Conversation {
             Kind::Stderr => Next::Incoming(Incoming::Stderr(payload)),
             Kind::Result => Next::Result(parse(&payload)?),
             Kind::Error => return Err(parse::<ControlError>(&payload)?.into()),
-            Kind::Request | Kind::Stdin | Kind::Resize => {
+            Kind::Request | Kind::Stdin | Kind::Resize | Kind::CallOff => {
                 return Err(ClientError::Broken("it sent a frame only clients send".into()));
             }
         })
@@ -131,6 +131,13 @@ impl Writer {
     pub fn resize(&mut self, cols: u16, rows: u16) -> io::Result<()> {
         let [[a, b], [c, d]] = [cols.to_be_bytes(), rows.to_be_bytes()];
         frame::write(&mut self.stream, Kind::Resize, &[a, b, c, d])
+    }
+
+    /// Ends the conversation from this side, and what was asked for with it, also where that would go
+    /// on without anybody.
+    pub fn call_off(&mut self) {
+        let _ = frame::write(&mut self.stream, Kind::CallOff, &[]);
+        self.hang_up();
     }
 
     /// Ends the conversation from this side: the reader sees it closed.

@@ -8,7 +8,8 @@ use crate::oplog::OpLog;
 use boxes::{Chunk, Exec, Size, Watch};
 use protocol::boxes::Progress;
 use protocol::control::{
-    CheckpointView, ControlError, CreateCheckpoint, ErrorCode, Exited, HostEvent, Request, Target,
+    CheckpointView, ControlError, CreateBox, CreateCheckpoint, ErrorCode, Exited, HostEvent,
+    Request, Target,
 };
 use protocol::frame::{self, Kind};
 use protocol::sessions::SessionKind;
@@ -106,6 +107,7 @@ async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
                 Err(e) => to.finish(Err(e)).await,
             }
         }
+        Request::CreateBox(create) if create.goes_on => go_on_making(&api, create, from, to).await,
         Request::CreateBox(create) => {
             let (watcher, progress) = watcher();
             let making = api.create_box(create, watcher);
@@ -471,6 +473,62 @@ async fn with_progress<T: Serialize>(
         to.send(Kind::Event, &HostEvent::Progress { progress }).await?;
     }
     to.finish(reply.and_then(|r| value(&r))).await
+}
+
+/// Makes a box to the end, also when the client leaves; only what is called off is taken back.
+async fn go_on_making(
+    api: &Api,
+    create: CreateBox,
+    mut from: OwnedReadHalf,
+    mut to: Frames,
+) -> io::Result<()> {
+    let (watcher, mut progress) = watcher();
+    let (off, (tell, made)) = (CancellationToken::new(), tokio::sync::oneshot::channel());
+    let (making, called_off) = (api.clone(), off.clone());
+    api.core().tasks.spawn(async move {
+        let stop = making.core().stop.clone();
+        tokio::select! {
+            made = making.create_box(create, watcher) => {
+                if let Err(Err(error)) = tell.send(made) {
+                    tracing::warn!("a box nobody waits for was not made: {error}");
+                }
+            }
+            () = called_off.cancelled() => {}
+            () = stop.cancelled() => {}
+        }
+    });
+    let mut left = std::pin::pin!(left(&mut from));
+    let mut made = std::pin::pin!(made);
+    let is_off = loop {
+        tokio::select! {
+            biased;
+            Some(progress) = progress.recv() => {
+                if to.send(Kind::Event, &HostEvent::Progress { progress }).await.is_err() {
+                    break left.await;
+                }
+            }
+            reply = &mut made => {
+                let stopping = || ControlError::new(ErrorCode::Failed, "the host is stopping");
+                let reply = reply.unwrap_or_else(|_| Err(stopping()));
+                return to.finish(reply.and_then(|made| value(&made))).await;
+            }
+            is_off = &mut left => break is_off,
+        }
+    };
+    if is_off {
+        off.cancel();
+    }
+    Ok(())
+}
+
+/// Waits until the client leaves; whether it called off what it had asked for.
+async fn left(from: &mut OwnedReadHalf) -> bool {
+    while let Ok(Some((kind, _))) = read(from).await {
+        if kind == Kind::CallOff {
+            return true;
+        }
+    }
+    false
 }
 
 /// Moves bytes between a client and a command until the command ends, or breaks off when the client

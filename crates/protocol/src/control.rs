@@ -376,6 +376,9 @@ pub struct CreateBox {
     /// What was decided about the files `agentbox.yaml` wants copied; none is to be asked.
     #[serde(default)]
     pub carry: Option<CarryChoice>,
+    /// It is made to its end when whoever asked for it leaves, unless they call it off.
+    #[serde(default)]
+    pub goes_on: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -402,16 +405,17 @@ pub struct Exited {
 #[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
 pub struct Loss {
     pub view: BoxView,
-    /// Lines of `git status --porcelain` in the box; none when it cannot be asked.
+    /// Lines of `git status --porcelain` in the box, of a repository below the workspace with its place
+    /// before them; none when that is not known, as of a box that is stopped.
     pub uncommitted: Option<Vec<String>>,
     /// Commits on its branch that are on no remote: “9f31c02 Check token expiry”. They stay when the
     /// branch does.
     #[serde(default)]
     pub unpushed: Vec<String>,
-    /// How many there are in all.
+    /// How many there are in all; none when that is not known.
     #[serde(default)]
-    pub unpushed_count: u32,
-    /// Commits on other branches in the box: nobody else has them. None when it cannot be asked.
+    pub unpushed_count: Option<u32>,
+    /// Commits on other branches in the box: nobody else has them. None when that is not known.
     #[serde(default)]
     pub stranded: Option<Vec<String>>,
 }
@@ -429,8 +433,9 @@ pub struct Destroyed {
     pub absent: Vec<String>,
     /// What could not be removed, and why.
     pub failed: Vec<String>,
-    /// The host branch that stays because it has commits.
-    pub kept_branch: Option<String>,
+    /// Branches that stay in the person's repositories, because there are commits on them.
+    #[serde(default)]
+    pub kept_branches: Vec<String>,
     /// Branches made for commits that the box's own branch does not have, because a person works there.
     #[serde(default)]
     pub rescued: Vec<String>,

@@ -23,6 +23,8 @@ pub enum Kind {
     Stderr = 7,
     /// Two big-endian `u16`: columns, rows.
     Resize = 8,
+    /// From a client: what it asked for is not wanted any more. Empty.
+    CallOff = 9,
 }
 
 impl Kind {
@@ -36,6 +38,7 @@ impl Kind {
             6 => Kind::Stdout,
             7 => Kind::Stderr,
             8 => Kind::Resize,
+            9 => Kind::CallOff,
             other => return Err(bad(format!("unknown frame kind {other}"))),
         })
     }

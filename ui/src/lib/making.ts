@@ -17,7 +17,7 @@ export interface Step {
 }
 
 /** What the host does for every box, in order. */
-export const PLAN = ["Look at the project", "Make the container", "Copy the project"];
+export const PLAN = ["Look at the project", "Make the box", "Copy the project"];
 
 export function waiting(name: string): Step {
   return { name, state: "waiting", detail: null, fraction: null, since: null, tookMs: null };

@@ -273,5 +273,6 @@ export function request(form: Form, folder: FolderView): CreateBox {
     },
     keepOnFailure: false,
     carry: null,
+    goesOn: true,
   };
 }

@@ -38,4 +38,8 @@ keepOnFailure: boolean,
 /**
  * What was decided about the files `agentbox.yaml` wants copied; none is to be asked.
  */
-carry: CarryChoice | null, };
+carry: CarryChoice | null, 
+/**
+ * It is made to its end when whoever asked for it leaves, unless they call it off.
+ */
+goesOn: boolean, };
