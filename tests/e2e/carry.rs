@@ -111,7 +111,7 @@ fn boxes_16_15_files_of_this_computer_need_a_yes_of_their_own() {
     ] {
         let (code, _, said) = run(&world, &[&["create", "-n", name], flags].concat(), env);
         assert_eq!(code, Some(0), "{name}: {said}");
-        let told = "1 entries of carry in agentbox.yaml were not copied";
+        let told = "1 entry of carry was not copied";
         assert!(said.contains(told), "{name}: {said}");
         assert!(!world.in_box(name, "test -e ~/notes").status.success(), "{name}");
         assert!(!world.audit_kinds(name).contains(&"carried".to_owned()), "{name}");

@@ -401,16 +401,14 @@ fn a_run_leaves_a_log_and_a_failed_one_names_it() {
     let log = world.home().join("logs/create.log");
     let read = |path: &Path| std::fs::read_to_string(path).unwrap();
     let first = read(&log);
-    for words in
-        ["BEGIN create for ", "END   Make the container ", "END   Copy the project ", " ms"]
-    {
+    for words in ["BEGIN create for ", "END   Make the box ", "END   Copy the project ", " ms"] {
         assert!(first.contains(words), "{words:?} is not in {first}");
     }
     let failed = world.agentbox(&["create", "-n", "ill", "--image", "agentbox/none:1"]);
     let said = text(&failed.stderr);
     assert!(said.contains(log.to_str().unwrap()), "{said}");
     let second = read(&log);
-    assert!(second.contains("FAIL  Make the container") && second.contains("FAIL  "), "{second}");
+    assert!(second.contains("FAIL  Make the box") && second.contains("FAIL  "), "{second}");
     assert_eq!(read(&log.with_extension("log.prev")), first);
     assert_eq!(read(&world.home().join("logs/latest.log")), second);
 }
@@ -451,4 +449,15 @@ fn build_broken(world: &World, from: &str, tag: &str) {
     let text = format!("FROM {from}\nRUN printf '#!/bin/sh\\nexit 9\\n' > /usr/bin/git\n");
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), text.as_bytes()).unwrap();
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_service_with_an_image_in_a_box_without_an_engine_is_told_when_the_box_is_made() {
+    let world = World::headless();
+    let yaml = "services:\n  db: {image: postgres:17}\n  web: {command: sleep 1d}\n";
+    std::fs::write(world.project().join("agentbox.yaml"), yaml).unwrap();
+    let made = world.json(&["create", "-n", "no-engine-in"])["box"].clone();
+    let warnings = made["warnings"].to_string();
+    assert!(warnings.contains("db in agentbox.yaml is an image"), "{made}");
+    assert!(warnings.contains("--docker") && !warnings.contains("web"), "{made}");
 }

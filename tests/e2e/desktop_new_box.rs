@@ -120,9 +120,9 @@ fn a_box_is_made_in_the_window_step_by_step() {
 
     between.arm(MAKE, Fault::Hold);
     click(&window, "new-create");
-    let (look, make, copy) = ("Look at the project", "Make the container", "Copy the project");
+    let (look, make, copy) = ("Look at the project", "Make the box", "Copy the project");
     steps_become(&window, &[(look, "done"), (make, "running"), (copy, "waiting")]);
-    window.find("[data-step='Make the container'] progress", SOON);
+    window.find("[data-step='Make the box'] progress", SOON);
     shoot(&window, "new-box-making");
     // It goes on while somebody looks at something else.
     click(&window, "nav-inbox");
@@ -162,11 +162,11 @@ fn a_box_that_cannot_be_made_in_the_window_says_at_which_step_and_leaves_nothing
         &window,
         &[
             ("Look at the project", "done"),
-            ("Make the container", "failed"),
+            ("Make the box", "failed"),
             ("Copy the project", "waiting"),
         ],
     );
-    let told = window.find_text(&id("making-problem"), "Make the container", SOON);
+    let told = window.find_text(&id("making-problem"), "Make the box", SOON);
     let told = window.text(&told);
     assert!(told.contains("engine"), "{told}");
     shoot(&window, "new-box-failed");
@@ -203,7 +203,7 @@ fn cancel_in_the_window_takes_back_what_was_made() {
         &window,
         &[
             ("Look at the project", "done"),
-            ("Make the container", "done"),
+            ("Make the box", "done"),
             ("Copy the project", "running"),
         ],
     );

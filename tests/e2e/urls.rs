@@ -128,6 +128,15 @@ fn the_proxy_answers_for_boxes_and_for_nothing_else() {
     assert!(!unknown.contains("fix") && !unknown.contains("other"), "{unknown}");
     let page = format!("Origin: http://other.localhost:{port}\r\n");
     assert!(ask(port, &host, &page).starts_with("HTTP/1.1 403"), "a page of another box");
+    for site in [
+        "Origin: https://evil.example\r\n",
+        "Origin: null\r\n",
+        "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n",
+    ] {
+        let answer = ask(port, &host, site);
+        assert!(answer.starts_with("HTTP/1.1 403"), "{site}{answer}");
+        assert!(!answer.to_lowercase().contains("access-control-"), "{answer}");
+    }
     // Only this computer, and only by names of boxes: nothing of the host's own is there.
     let listening =
         world.command("ss").args(["-Hltn", &format!("sport = :{port}")]).output().unwrap();

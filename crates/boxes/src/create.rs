@@ -223,7 +223,7 @@ impl Saga {
     }
 
     async fn make(&self, project: &Project, made: &mut Option<Record>) -> Result<Record, Error> {
-        let step = Step::start(&self.watcher, "Make the container");
+        let step = Step::start(&self.watcher, "Make the box");
         // Neither is cut off while the other fails: what is begun can be undone only when done.
         let (container, luggage) =
             tokio::join!(self.to_the_end(self.container(project)), self.pack(project));
@@ -272,6 +272,7 @@ impl Saga {
             project: folder_name(&project.root),
             project_root: project.root.clone(),
             workspace: project.survey.workspace.clone(),
+            engine: Some(self.boxes.address()),
             container,
             network,
             image: self.spec.image.clone(),

@@ -39,7 +39,7 @@ pub enum Error {
     #[error("the box image could not be built, {step}: {why}\n{output}")]
     Build { step: String, why: String, output: String },
 
-    #[error("a container named {0} is already there")]
+    #[error("the engine has something else of the name {0} already")]
     NameTaken(String),
     #[error("the workspace {0} is not there or is no folder")]
     NoWorkspace(PathBuf),
@@ -60,7 +60,7 @@ pub enum Error {
     #[error("the repository of this box is gone: {}", .0.display())]
     RepositoryGone(PathBuf),
 
-    #[error("the box has no container; was it destroyed?")]
+    #[error("the engine has nothing of this box any more; was it removed there?")]
     NoContainer,
     #[error("the box is not running")]
     NotRunning,
@@ -102,10 +102,15 @@ impl Error {
                 "without a registry, `make base-image` makes one with debootstrap and imports it"
             }
             Error::NoImage(_) => "leave the image out to use the built-in one",
-            Error::NameTaken(_) => "choose another name, or remove that container",
+            Error::NameTaken(_) => {
+                "choose another name with --name, or remove what has it: docker rm, or podman rm"
+            }
             Error::NoInnerEngine => "make the box without --docker, or use an engine run by root",
             Error::NoInnerEngineIn(_) => "set box.stage to full, or make the box without --docker",
             Error::NotRunning => "start it: agentbox start",
+            Error::NoContainer => {
+                "agentbox prune forgets it; its commits stay on its branch in your repository"
+            }
             Error::InBox { command, stderr, .. }
                 if command == "go" && stderr.contains("No space left on device") =>
             {
@@ -113,8 +118,8 @@ impl Error {
                  agentbox start brings the box back"
             }
             Error::Engine { why, .. } if no_more_processes(why) => {
-                "the box has used up its processes: agentbox stop ends them all, agentbox status \
-                 shows them; --pids-limit of a new box allows more"
+                "the box has used up its processes: agentbox status shows them, agentbox limits \
+                 --pids-limit allows more at once, agentbox stop ends them all"
             }
             Error::NoGit(_) => "install git",
             Error::NoFreeBranch(_) => "delete old agentbox/ branches, or choose another name",

@@ -17,6 +17,7 @@ Commands for people and agents:
   status                        the tasks and services of agentbox.yaml
   logs <unit> [-f]              what one of them says
   start|stop|restart <service>  one service
+  recreate <service> --yes      its container made anew, without its data
   run-task <task> [--wait]      run a task again
   reload                        read agentbox.yaml again
   wait-ready                    wait until tasks are done and services up
@@ -27,9 +28,10 @@ Commands for people and agents:
   help [command]                this text, or more about one command
   --version                     print the version
 
-Commands the host runs:
-  init, begin, go, daemon, bridge, forward, seed, bundle, unbundle, clone-in,
-  merge, pack, unpack-into, hold, watch
+Commands the host, PID 1 and agents run:
+  init, begin, carry, go, daemon, bridge, forward, front, editor-tasks, seed,
+  bundle, unbundle, clone-in, merge, resync, pack, unpack-into, hold, watch,
+  session, drive, agent-state, agent-config, conversation, container-unit
 
 In a box, plain 'git push', 'git fetch' and 'git pull' do the same as 'agentbox-ctl git', and 'gh',
 'ntn', 'notion', 'linear', 'trello' and 'clickup' are commands of their own.
@@ -255,6 +257,23 @@ stops the box in order.
 ",
     ),
     (
+        "begin",
+        "\
+agentbox-ctl begin [--hold] < plan, tar
+
+Run by the host as root once: 'seed' and then 'go' in one. With --hold PID 1 waits on for files that are
+to be carried.
+",
+    ),
+    (
+        "carry",
+        "\
+agentbox-ctl carry < files
+
+Run by the host as root once: lays out files of the person's computer, with their modes and owners.
+",
+    ),
+    (
         "go",
         "\
 agentbox-ctl go < {\"token\": …}
@@ -385,6 +404,62 @@ agentbox-ctl watch
 Run by PID 1: tells the host when a branch of the workspace's repository moves.
 ",
     ),
+    (
+        "resync",
+        "\
+agentbox-ctl resync < plan
+
+Run by the host: takes over what is new there. Where both sides changed the same, the box's stays.
+",
+    ),
+    (
+        "session",
+        "\
+agentbox-ctl session list|start|kill <name>|before|…
+
+Run by the host: agents and shells that go on when nobody looks.
+",
+    ),
+    (
+        "drive",
+        "\
+agentbox-ctl drive < what
+
+Run by the host: reads the terminal of a session, or types into it.
+",
+    ),
+    (
+        "agent-state",
+        "\
+agentbox-ctl agent-state claude|codex|opencode ready|working|waiting|done [--hook]
+
+Run by an agent's hooks: tells the host what the agent does. It is shown there, and jobs wait for it.
+",
+    ),
+    (
+        "agent-config",
+        "\
+agentbox-ctl agent-config claude|codex|opencode
+
+Run by the host: merges what it has brought of the person's settings with the box's own.
+",
+    ),
+    (
+        "conversation",
+        "\
+agentbox-ctl conversation
+
+Run by the host: puts a conversation it has brought where its agent looks for it.
+",
+    ),
+    (
+        "container-unit",
+        "\
+agentbox-ctl container-unit < what
+
+Run by the supervisor for a service with an image: runs its container and ends as that does.
+",
+    ),
 ];
 
 /// Whether there is more to say about a command.
@@ -404,4 +479,25 @@ pub fn run(args: &[OsString]) -> Result<i32> {
     })?;
     crate::say(text);
     Ok(protocol::exit::OK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_the_list_and_has_a_text() {
+        let main = include_str!("main.rs");
+        let (_, list) = main.split_once("match command.to_str().unwrap_or_default() {").unwrap();
+        let (list, _) = list.split_once("\"help\" |").unwrap();
+        let arms = list.lines().filter_map(|line| line.trim().strip_prefix('"')?.split('"').next());
+        let mut names: Vec<&str> = arms.collect();
+        assert!(names.len() > 30, "{names:?}");
+        names.extend(crate::supervisor::client::COMMANDS);
+        let words: Vec<&str> = OVERVIEW.split([' ', ',', '|', '\n']).collect();
+        for name in names {
+            assert!(words.contains(&name), "{name} is not in the list");
+            assert!(knows(&name.into()), "there is no text about {name}");
+        }
+    }
 }

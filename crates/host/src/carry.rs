@@ -9,7 +9,7 @@ use crate::core::Core;
 use approvals::{Asker, Draft};
 use boxes::Record;
 use boxes::carry::{Plan, resolve};
-use project::{FILE_NAME, Project};
+use project::{FILE_NAME, Project, Run};
 use protocol::carry::{CarryBy, CarryChoice, CarryKind, CarryLine, CarryPlan};
 use protocol::control::{ControlError, CreateBox, ErrorCode};
 use protocol::question::{Evidence, FileLine, Outcome, Tier};
@@ -23,6 +23,19 @@ pub(crate) struct Checked {
     pub warnings: Vec<String>,
     /// What is copied, and how a person agreed.
     pub carry: Option<(Plan, CarryBy)>,
+    /// Services that need a container engine in the box.
+    pub images: Vec<String>,
+}
+
+impl Checked {
+    /// What is said when the box has no engine of its own.
+    pub fn idle_images(&self) -> Option<String> {
+        let (names, one) = (self.images.join(", "), self.images.len() == 1);
+        let run = if one { "is an image and does not" } else { "are images and do not" };
+        (!self.images.is_empty()).then(|| {
+            format!("{names} in {FILE_NAME} {run} run: this box has no engine of its own; --docker gives one")
+        })
+    }
 }
 
 impl Core {
@@ -45,13 +58,16 @@ impl Core {
     ) -> Result<Checked, ControlError> {
         let (project, mut warnings) = read(root).await?;
         warnings.extend(self.check_defaults(&project, root)?);
+        let images = project.services.iter().filter(|s| matches!(s.run, Run::Image(_)));
+        let images = images.map(|service| service.name.to_string()).collect();
         if project.carry.is_empty() {
-            return Ok(Checked { warnings, carry: None });
+            return Ok(Checked { warnings, carry: None, images });
         }
         if request.carry == Some(CarryChoice::Skip) {
             let many = project.carry.len();
-            warnings.push(format!("{many} entries of carry in {FILE_NAME} were not copied"));
-            return Ok(Checked { warnings, carry: None });
+            let were = if many == 1 { "entry of carry was" } else { "entries of carry were" };
+            warnings.push(format!("{many} {were} not copied; {FILE_NAME} names what it is"));
+            return Ok(Checked { warnings, carry: None, images });
         }
         let plan = self.resolved(project, root).await?;
         let by = match &request.carry {
@@ -63,13 +79,13 @@ impl Core {
                 }
                 *by
             }
-            _ if plan.copies() == 0 => return Ok(Checked { warnings, carry: None }),
+            _ if plan.copies() == 0 => return Ok(Checked { warnings, carry: None, images }),
             _ => {
                 self.ask_to_carry(&plan, root, id, name).await?;
                 CarryBy::Question
             }
         };
-        Ok(Checked { warnings, carry: Some((plan, by)) })
+        Ok(Checked { warnings, carry: Some((plan, by)), images })
     }
 
     async fn resolved(&self, project: Project, root: &Path) -> Result<Plan, ControlError> {

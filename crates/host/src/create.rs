@@ -58,6 +58,7 @@ impl Core {
         let watcher: Watcher = log.clone();
         let boxes = self.engine().await?;
         let settings = self.settings_for(&project_root)?;
+        let idle = checked.idle_images();
         let limits = request.limits.or(settings.boxes.limits());
         let (_, warning) = boxes::possible_limits(limits, boxes.engine().profile());
         log.note(&format!("box {name}, id {id}"));
@@ -132,6 +133,7 @@ impl Core {
         let view = self.view(&id).ok_or_else(|| {
             ControlError::new(ErrorCode::Failed, "the box was destroyed meanwhile")
         })?;
+        let idle = idle.filter(|_| !record.features.docker);
         let nested = record.nested.into_iter().map(|nested| (nested.path, nested.branch));
         Ok(Created {
             view,
@@ -139,7 +141,7 @@ impl Core {
             skipped: record.skipped,
             with_env: record.with_env,
             carried: record.carry,
-            warnings: warning.into_iter().chain(checked.warnings).collect(),
+            warnings: warning.into_iter().chain(checked.warnings).chain(idle).collect(),
         })
     }
 

@@ -147,7 +147,7 @@ mod tests {
         let log = OpLog::begin(home, command, "for /p", boxes::progress::silent());
         for (state, ms) in [(StepState::Running, 0), (StepState::Running, 5), (StepState::Done, 9)]
         {
-            let step = "Make the container".to_owned();
+            let step = "Make the box".to_owned();
             log.progress(Progress { step, state, detail: None, fraction: None, elapsed_ms: ms });
         }
         log.end(error);
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(words(&read("create.log")), ["BEGIN", "BEGIN", "END", "FAIL"]);
         assert!(!read("create.log").contains("ghp_"), "{}", read("create.log"));
         assert_eq!(read("latest.log"), read("prepare.log"));
-        assert!(read("create.log").contains("END   Make the container 9 ms"));
+        assert!(read("create.log").contains("END   Make the box 9 ms"));
         let first = read("create.log").split(' ').next().unwrap().to_owned();
         assert!(first.parse::<jiff::Timestamp>().is_ok(), "{first}");
     }

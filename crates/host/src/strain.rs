@@ -82,9 +82,15 @@ pub(crate) async fn why_not_started(boxes: &Boxes, record: &Record) -> Option<Co
     }
     let (name, text) = (&record.name, words(&seen).join(", "));
     let text = format!("{name} is at its limit: {text}; no command can be started in it");
-    let hint =
-        format!("agentbox status {name} shows what runs in it, agentbox stop {name} ends it.");
+    let hint = format!("{}.", what_to_do(name.as_str()));
     Some(ControlError::new(ErrorCode::Failed, text).hint(hint))
+}
+
+fn what_to_do(name: &str) -> String {
+    format!(
+        "agentbox status {name} shows what runs in it, agentbox limits {name} allows it more, \
+         agentbox stop {name} ends it"
+    )
 }
 
 /// “processes (64 of 64)”.
@@ -110,8 +116,7 @@ fn row(name: &str, reached: Vec<String>, starved: bool) -> Option<Check> {
     if starved {
         said.push("it had used up its memory and something in it was ended".to_owned());
     }
-    let hint =
-        format!("agentbox status {name} shows what runs in it, agentbox stop {name} ends it");
+    let hint = what_to_do(name);
     (!said.is_empty()).then(|| check("boxes", name, Level::Warn, &said.join("; "), Some(&hint)))
 }
 
