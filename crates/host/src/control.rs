@@ -136,7 +136,7 @@ async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
         }
         Request::Logs { target, tail, follow } => {
             let (out, frames) = chunks_out();
-            with_frames(api.logs(target, tail, follow, out), frames, from, to).await
+            with_frames(Box::pin(api.logs(target, tail, follow, out)), frames, from, to).await
         }
         Request::ExportBox { target } => {
             let (out, frames) = chunks_out();
