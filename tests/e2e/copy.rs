@@ -279,15 +279,15 @@ fn settings_a_box_has_written_run_nothing_on_this_computer() {
     assert_eq!(done, "downloaded 1 file(s) in ~ for OpenCode\n");
     assert_eq!(read(".config/opencode/opencode.json"), "{\n  \"theme\": \"t\"\n}\n");
     assert!(!home.join(".local/share/opencode/auth.json").exists());
-    // A link in the place of a file is no way around it.
+    // A link in the place of a file is no way around it: what it leads to is read and written anew.
     std::fs::remove_file(home.join(".codex/config.toml")).unwrap();
     world.box_ok(
         "evil-settings",
         "cd ~/.codex && mv config.toml prompts/c && ln -s prompts/c config.toml",
     );
-    let linked = world.agentbox(&["download", "codex", "-y"]);
-    assert!(said(&linked).contains("'config.toml'"), "{}", said(&linked));
-    assert!(!home.join(".codex/config.toml").exists());
+    world.ok(&["download", "codex", "-y"]);
+    assert!(!home.join(".codex/config.toml").is_symlink());
+    assert_eq!(read(".codex/config.toml"), "model = \"m\"\n");
 }
 
 #[test]

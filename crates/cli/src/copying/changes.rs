@@ -298,3 +298,26 @@ fn open(path: &Path) -> io::Result<File> {
         (path.parent().ok_or_else(no_name)?, path.file_name().ok_or_else(no_name)?);
     Folder::at(parent)?.read(Path::new(name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_file_of_some_size_is_read_to_be_written_anew() {
+        let take = |kind: Kind, mut bytes: &[u8]| {
+            let arrived = Arrived { path: "config.toml".into(), kind };
+            tamed(&arrived, &mut bytes, |text| text.strip_prefix("good ").map(str::to_owned))
+        };
+        let file = |size| Kind::File { size, runs: true };
+        let (arrived, text) = take(file(7), b"good ab").unwrap().unwrap();
+        assert_eq!((arrived.kind, text.as_str()), (Kind::File { size: 2, runs: false }, "ab"));
+        for nothing in [&b"evil ab"[..], b"good \xff\xff"] {
+            assert!(take(file(7), nothing).unwrap().is_none());
+        }
+        let link = Kind::Link { target: "/etc/passwd".into() };
+        for bad in [link, Kind::Folder, file(MOST_TAMED + 1)] {
+            assert!(matches!(take(bad, b"good ab"), Err(NotTaken::Refused(_))));
+        }
+    }
+}
