@@ -64,7 +64,7 @@ fn options(text: &mut String, title: &str, command: &Command, wanted: impl Fn(&A
     }
     for arg in args {
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
-        let _ = writeln!(text, "- `{}`: {help}{}", spelling(arg), default(arg));
+        let _ = writeln!(text, "- `{}`: {help}{}{}", spelling(arg), values(arg), default(arg));
     }
     text.push('\n');
 }
@@ -80,6 +80,18 @@ fn spelling(arg: &Arg) -> String {
     let takes_value = arg.get_action().takes_values();
     let value = arg.get_value_names().and_then(|v| v.first()).filter(|_| takes_value);
     names.join(", ") + &value.map(|v| format!(" <{v}>")).unwrap_or_default()
+}
+
+/// What may be given, where that is a list.
+fn values(arg: &Arg) -> String {
+    let possible = arg.get_possible_values();
+    let names: Vec<_> =
+        possible.iter().filter(|v| !v.is_hide_set()).map(|v| v.get_name()).collect();
+    if names.is_empty() || !arg.get_action().takes_values() {
+        String::new()
+    } else {
+        format!(" [{}]", names.join(", "))
+    }
 }
 
 fn default(arg: &Arg) -> String {

@@ -100,14 +100,28 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
     if length > LONGEST { Err(format!("{text:?} is too long: at most 30d")) } else { Ok(length) }
 }
 
-/// A number of milliseconds, or `10s`, `5m`; in milliseconds.
+/// The longest wait, in milliseconds: a day.
+const LONGEST_WAIT: u64 = 24 * 3600 * 1000;
+
+/// How every `--timeout` is written: `30s`, `2m`, or a bare number of milliseconds. In milliseconds.
 pub fn parse_timeout(text: &str) -> Result<u64, String> {
-    match text.parse() {
-        Ok(ms) => Ok(ms),
-        Err(_) => parse_duration(text)
-            .map(|seconds| seconds * 1000)
-            .map_err(|_| format!("{text:?} is neither milliseconds nor a time such as 10s or 5m")),
+    let wrong = || format!("{text:?} is no time such as 30s or 2m, nor a number of milliseconds");
+    let span = |text: &str| {
+        let span: Span = text.parse().ok()?;
+        let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
+        u64::try_from(length.as_millis()).ok()
+    };
+    let bare = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let ms = if bare { text.parse().ok() } else { span(text) };
+    match ms.ok_or_else(wrong)? {
+        ms if ms > LONGEST_WAIT => Err(format!("{text:?} is too long: at most 1d")),
+        ms => Ok(ms),
     }
+}
+
+/// Whole seconds that are no shorter.
+pub fn seconds_of(ms: u64) -> u32 {
+    u32::try_from(ms.div_ceil(1000)).unwrap_or(u32::MAX)
 }
 
 /// How long ago something was.
@@ -151,8 +165,14 @@ mod tests {
     #[test]
     fn waits_are_milliseconds_or_times() {
         assert_eq!(parse_timeout("1500"), Ok(1500));
+        assert_eq!(parse_timeout("0"), Ok(0));
         assert_eq!(parse_timeout("10s"), Ok(10_000));
-        assert!(parse_timeout("soon").is_err() && parse_timeout("-1").is_err());
+        assert_eq!(parse_timeout("250ms"), Ok(250));
+        assert_eq!(parse_timeout("1d"), Ok(LONGEST_WAIT));
+        for bad in ["", "soon", "-1", "-1s", "+5", "1.5", "2d", "99999999999999999999"] {
+            assert!(parse_timeout(bad).is_err(), "{bad:?} was taken");
+        }
+        assert_eq!([0, 1, 1000, 1001].map(seconds_of), [0, 1, 1, 2]);
     }
 
     #[test]

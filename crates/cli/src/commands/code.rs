@@ -3,7 +3,7 @@
 use crate::context::{Context, target};
 use crate::error::{CommandError, Exit, Outcome};
 use crate::interrupt::Interrupt;
-use crate::time::parse_duration;
+use crate::time::{parse_timeout, seconds_of};
 use crate::{ask, json, terminal};
 use clap::ValueEnum;
 use host::client::Client;
@@ -50,8 +50,8 @@ pub struct Args {
     #[arg(long)]
     no_wait: bool,
 
-    /// How long to wait at most: 10s, 5m; then it is opened all the same
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration, conflicts_with = "no_wait")]
+    /// How long to wait at most: 30s, 2m, or milliseconds; then it is opened all the same
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_timeout, conflicts_with = "no_wait")]
     timeout: u64,
 
     /// Without terminals for the logs of services
@@ -130,8 +130,8 @@ fn wait(ctx: &Context, client: &Client, target: &Target, limit: u64) -> Result<(
     if now.ready {
         return Ok(());
     }
-    ctx.ui.say(&format!("waiting until the box is ready, at most {limit} s…"));
-    let seconds = u32::try_from(limit).unwrap_or(u32::MAX);
+    let seconds = seconds_of(limit);
+    ctx.ui.say(&format!("waiting until the box is ready, at most {seconds} s…"));
     let waited: Waited = Interrupt::install()?.call(client, &request(seconds), |_| {})?;
     if !waited.ready {
         let why = waited.why.as_deref().map(|why| format!(": {}", visible(why)));

@@ -9,6 +9,7 @@ use crate::context::{Context, target};
 use crate::error::{CommandError, Exit, Outcome};
 use crate::in_box::in_box;
 use crate::json;
+use crate::time::parse_timeout;
 use clap::Subcommand;
 use host::client::Client;
 use protocol::boxes::BoxView;
@@ -47,8 +48,8 @@ pub struct Args {
 enum Action {
     Snapshot(Snapshot),
     Keypress(Keypress),
-    SendText(Typed),
-    Prompt(Typed),
+    SendText(SendText),
+    Prompt(Prompt),
     Wait(Wait),
     Resize(Resize),
 }
@@ -108,15 +109,39 @@ struct Keypress {
     session: Option<String>,
 }
 
-/// Type a text
+/// Type a text and leave it there
 ///
-/// As one paste, so that a line end in it ends nothing. `prompt` presses Enter after it. The text may
-/// come on standard input: name it - then.
+/// As one paste, so that a line end in it sends nothing. Enter is not pressed: `agentbox drive prompt`
+/// does that, too.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  agentbox drive send-text fix-login 'not yet sent'
+  agentbox drive send-text fix-login - < notes.md")]
+struct SendText {
+    #[command(flatten)]
+    typed: Typed,
+}
+
+/// Type a text and press Enter
+///
+/// As one paste, so that a line end in it sends nothing; then Enter, which does. Between the two it
+/// waits a little: a program that is still taking the paste would count Enter as a part of it. When
+/// the text stays in the agent's input, give it more time with --delay.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox drive prompt fix-login 'Run the tests'
   agentbox drive prompt fix-login - < task.md
-  agentbox drive send-text fix-login 'not yet sent'")]
+  agentbox drive prompt fix-login - --delay 1000 < long-task.md")]
+struct Prompt {
+    #[command(flatten)]
+    typed: Typed,
+
+    /// Milliseconds between the text and Enter
+    #[arg(long, value_name = "MS", default_value_t = 200)]
+    delay: u32,
+}
+
+#[derive(Debug, clap::Args)]
 struct Typed {
     /// Number, name, id, unique id prefix, project/name or @project
     #[arg(value_name = "BOX")]
@@ -126,10 +151,6 @@ struct Typed {
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     text: String,
 
-    /// Milliseconds before Enter, for programs that take a paste slowly
-    #[arg(long, value_name = "MS", default_value_t = 200)]
-    delay: u32,
-
     /// The session of exactly this name
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
@@ -138,7 +159,7 @@ struct Typed {
 /// Wait until a text is on the screen
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  agentbox drive wait fix-login --text 'Ready' --timeout 60000")]
+  agentbox drive wait fix-login --text 'Ready' --timeout 1m")]
 struct Wait {
     #[command(flatten)]
     which: Which,
@@ -147,8 +168,8 @@ struct Wait {
     #[arg(long, value_name = "TEXT", required = true, allow_hyphen_values = true)]
     text: String,
 
-    /// At most so many milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 5000, value_parser = clap::value_parser!(u64).range(0..=86_400_000))]
+    /// How long at most: 30s, 2m, or milliseconds
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_timeout)]
     timeout: u64,
 
     /// Print the screen as JSON
@@ -198,8 +219,8 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
             let act = Act::Press { keys: keys(&args.keys)?, pause_ms: args.delay };
             done(ctx, Some(args.which), args.session.as_deref(), act)
         }
-        Action::SendText(args) => type_in(ctx, args, false),
-        Action::Prompt(args) => type_in(ctx, args, true),
+        Action::SendText(args) => type_in(ctx, args.typed, None),
+        Action::Prompt(args) => type_in(ctx, args.typed, Some(args.delay)),
         Action::Wait(args) => wait(ctx, args),
         Action::Resize(args) => {
             let act = Act::Resize { cols: args.cols, rows: args.rows };
@@ -224,7 +245,8 @@ fn keys(words: &[String]) -> Result<Vec<protocol::drive::Press>, CommandError> {
     Ok(all)
 }
 
-fn type_in(ctx: &Context, args: Typed, then_enter: bool) -> Outcome {
+/// With a pause, Enter follows after so many milliseconds.
+fn type_in(ctx: &Context, args: Typed, enter_after: Option<u32>) -> Outcome {
     let text = match args.text.as_str() {
         "-" => {
             let mut text = String::new();
@@ -238,7 +260,8 @@ fn type_in(ctx: &Context, args: Typed, then_enter: bool) -> Outcome {
         return Err(CommandError::usage("a text of 1 byte to 64 KB is needed")
             .hint("put longer ones into a file of the box with agentbox cp, and name it"));
     }
-    let act = Act::Paste { text, then_enter, pause_ms: args.delay };
+    let then_enter = enter_after.is_some();
+    let act = Act::Paste { text, then_enter, pause_ms: enter_after.unwrap_or_default() };
     done(ctx, Some(args.which), args.session.as_deref(), act)
 }
 

@@ -128,8 +128,8 @@ struct WaitForArgs {
     #[arg(long, value_name = "ID")]
     job: Option<String>,
 
-    /// How long at most: milliseconds, or 10s, 5m
-    #[arg(long, value_name = "TIME", default_value = "600000", value_parser = parse_timeout)]
+    /// How long at most: 30s, 2m, or milliseconds
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = parse_timeout)]
     timeout: u64,
 
     /// Print JSON
@@ -238,6 +238,7 @@ fn wait_for(ctx: &Context, args: WaitForArgs) -> Outcome {
         ctx.ui.out(&told(args.what, &awaited))?;
     } else {
         ctx.ui.say("not in time");
+        ctx.ui.hint("agentbox queue shows what waits and why; --timeout waits longer");
     }
     let failed = awaited.job.as_ref().is_some_and(|job| job.status != JobStatus::Done);
     Ok(if awaited.met && !failed { Exit::OK } else { Exit::FAILED })
@@ -246,10 +247,12 @@ fn wait_for(ctx: &Context, args: WaitForArgs) -> Outcome {
 fn until(what: What, which: Option<String>, job: Option<String>) -> Result<Until, CommandError> {
     let of_box = matches!(what, What::BoxPaused | What::BoxRunning | What::BoxStopped);
     if which.is_some() && !of_box {
-        return Err(CommandError::usage("--box goes with box-paused, box-running or box-stopped"));
+        return Err(CommandError::usage("--box goes with box-paused, box-running or box-stopped")
+            .hint("leave --box away, or name one of these instead"));
     }
-    if job.is_some() && what != What::JobDone {
-        return Err(CommandError::usage("--job goes with job-done"));
+    if let Some(job) = job.as_ref().filter(|_| what != What::JobDone) {
+        return Err(CommandError::usage("--job goes with job-done")
+            .hint(format!("agentbox queue wait-for job-done --job {}", visible(job))));
     }
     Ok(match what {
         What::NewBox => Until::NewBox,

@@ -111,8 +111,10 @@ fn status(
         return Err(CommandError::failed(said.complaint())
             .hint("agentbox logs BOX shows what the box's first process says"));
     }
-    serde_json::from_slice(&said.stdout)
-        .map_err(|_| CommandError::failed("the box's supervisor gave no answer that can be read"))
+    serde_json::from_slice(&said.stdout).map_err(|_| {
+        CommandError::failed("the box's supervisor gave no answer that can be read")
+            .hint("agentbox logs BOX shows what the box's first process says")
+    })
 }
 
 /// One shape for what is told and what is asked.

@@ -5,7 +5,7 @@ use crate::error::{CommandError, Exit, Outcome};
 use crate::in_box;
 use crate::interrupt::Interrupt;
 use crate::json;
-use crate::time::parse_duration;
+use crate::time::{parse_timeout, seconds_of};
 use host::client::Client;
 use protocol::control::Request;
 use protocol::looking::Waited;
@@ -33,8 +33,8 @@ pub struct Args {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     units: Vec<String>,
 
-    /// How long at most: 10s, 5m
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_duration)]
+    /// How long at most: 30s, 2m, or milliseconds
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_timeout)]
     timeout: u64,
 
     /// Print JSON
@@ -44,12 +44,12 @@ pub struct Args {
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let client = ctx.client()?;
-    let seconds = u32::try_from(args.timeout).unwrap_or(u32::MAX);
+    let seconds = seconds_of(args.timeout);
     let (begun, interrupt) = (Instant::now(), Interrupt::install()?);
     let request = Request::WaitFor { target: target(args.which.clone()), seconds };
     let mut waited: Waited = interrupt.call(&client, &request, |_| {})?;
     if waited.ready {
-        let left = Duration::from_secs(seconds.into()).saturating_sub(begun.elapsed());
+        let left = Duration::from_millis(args.timeout).saturating_sub(begun.elapsed());
         let why = units(&interrupt, &client, args.which, &args.units, left)?;
         waited.ready = why.is_none();
         waited.why = why;
@@ -86,12 +86,15 @@ fn units(
     let said = in_box::run(interrupt, client, target(which), &words)?;
     match said.exit_code {
         UNKNOWN_COMMAND if names.is_empty() => return Ok(None),
-        BAD_NAME => return Err(CommandError::usage(said.complaint())),
+        BAD_NAME => {
+            return Err(CommandError::usage(said.complaint())
+                .hint("agentbox services list shows the tasks and services there are"));
+        }
         0 | 1 => {}
-        _ => return Err(CommandError::failed(said.complaint())),
+        _ => return Err(unanswered(said.complaint())),
     }
     let Ok(waited) = serde_json::from_slice::<WaitReady>(&said.stdout) else {
-        return Err(CommandError::failed(said.complaint()));
+        return Err(unanswered(said.complaint()));
     };
     if waited.ready {
         return Ok(None);
@@ -104,4 +107,8 @@ fn units(
         }
     }
     Ok(Some(parts.join("; ")))
+}
+
+fn unanswered(why: String) -> CommandError {
+    CommandError::failed(why).hint("agentbox logs BOX shows what the box's first process says")
 }
