@@ -56,7 +56,15 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         }) => {
             let (env, args) = (own_variables(agent), Vec::new());
             let begin = Begin::Nothing;
-            let what = SessionKind::Agent { agent, name: None, args, env, sync: true, begin };
+            let what = SessionKind::Agent {
+                agent,
+                name: None,
+                args,
+                env,
+                sync: true,
+                skip_permissions: None,
+                begin,
+            };
             Ok(Request::StartSession(StartSession { target, what, cols, rows }))
         }
         Request::Answer { id, digest, verdict, surface: _ } => {

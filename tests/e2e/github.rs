@@ -7,7 +7,8 @@ mod standin;
 
 use crate::channels::over_both_channels;
 use crate::world::{World, settings};
-use standin::{GitHub, TOKEN};
+use standin::GitHub;
+pub use standin::TOKEN;
 use std::path::PathBuf;
 
 /// The server, and what it runs on.

@@ -11,6 +11,7 @@ mod carriers;
 mod carry;
 mod channels;
 mod checkpoints;
+mod cli_flags;
 mod cli_surface;
 mod commands;
 mod control;

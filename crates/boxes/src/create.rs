@@ -14,7 +14,9 @@ use crate::progress::{Step, Watcher};
 use crate::project::{canonical_folder, configured_root, folder_name, project_hash};
 use crate::record::NestedRepo;
 use crate::repo::{self, Carry, Found, ObjectStore, RepoSnapshot, Start, Survey};
-use crate::{Boxes, Error, Features, Record, Stage, carry, docker, env_files, limits, ports};
+use crate::{
+    Boxes, Error, Features, Record, Stage, Wishes, carry, docker, env_files, limits, ports,
+};
 use ::project::render::Values;
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountBindOptions,
@@ -70,6 +72,8 @@ pub struct CreateSpec {
     pub carry: Option<(carry::Plan, CarryBy)>,
     /// What was made stays when making the box fails.
     pub keep_on_failure: bool,
+    /// What the person said that goes before the settings.
+    pub wishes: Wishes,
 }
 
 /// The ids the box user gets: the host user's on Linux, so that sockets and files fit. Root's are
@@ -295,6 +299,7 @@ impl Saga {
             with_env: Vec::new(),
             carry: Vec::new(),
             limits: limits::possible(self.spec.limits, profile).0,
+            wishes: self.spec.wishes.clone(),
         }
     }
 

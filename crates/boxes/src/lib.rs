@@ -71,7 +71,7 @@ pub use limits::possible as possible_limits;
 pub use look::{Details, Disk, Process, Sample};
 pub use preview::{Preview, preview};
 pub use progress::{Watch, Watcher};
-pub use record::{Features, NestedRepo, Record, Remote, RepoRecord};
+pub use record::{Features, NestedRepo, Record, Remote, RepoRecord, Wishes};
 pub use repo::Start;
 
 use std::sync::Arc;

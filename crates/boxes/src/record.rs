@@ -76,6 +76,20 @@ pub struct Record {
     pub carry: Vec<Carried>,
     #[serde(default)]
     pub limits: Limits,
+    #[serde(default)]
+    pub wishes: Wishes,
+}
+
+/// What a person said about this box that goes before the settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Wishes {
+    /// Names at Portless, or none.
+    pub portless: Option<bool>,
+    /// Agents that get nothing of the person's settings of them.
+    pub isolated: BTreeSet<Agent>,
+    /// Agents that need not ask before each step, or must.
+    pub skip_permissions: BTreeMap<Agent, bool>,
 }
 
 /// What a box has besides its shell. Decided when it is made: ports and powers of a container

@@ -1,13 +1,33 @@
-//! Showing a session of a box in this terminal.
+//! Showing a session of a box in this terminal, or in another place of the tmux around it.
 
 use crate::context::{Context, target};
 use crate::error::{Exit, Outcome};
 use crate::exec;
+use crate::place::Tmux;
 use host::client::Client;
 use protocol::boxes::BoxView;
 use protocol::control::Request;
 use protocol::ctl::paths;
 use protocol::sessions::SessionView;
+
+/// Shows a session where it is wanted: here, or in a place of its own.
+pub fn show_in(
+    ctx: &Context,
+    client: &Client,
+    place: Option<&Tmux>,
+    which: Option<String>,
+    session: &str,
+) -> Outcome {
+    let Some(tmux) = place else { return show(ctx, client, which, session) };
+    // The other place is not in this folder's project for sure: the box goes by its id.
+    let view: BoxView = client.call(&Request::FindBox { target: target(which) })?;
+    let id = view.id.to_string();
+    if protocol::sessions::is_shell(session) {
+        let label = session.strip_prefix("shell-").unwrap_or(session);
+        return tmux.show(ctx, &["shell", "attach", &id, "-n", label]);
+    }
+    tmux.show(ctx, &["attach", &id, "--session-name", session, "--inline"])
+}
 
 /// Hands the terminal to a session until it is left or ends. Ends as the session's program did, or
 /// with 0 when it was left.

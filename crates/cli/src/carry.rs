@@ -44,6 +44,16 @@ enum Wish {
 }
 
 impl Flags {
+    /// Copied, without a question.
+    pub fn copy() -> Self {
+        Self { carry_yes: true, carry: None }
+    }
+
+    /// Left out, without a question.
+    pub fn skip() -> Self {
+        Self { carry_yes: false, carry: Some(How::Skip) }
+    }
+
     /// What a person wants, asked at the terminal when there is one and something to ask about.
     pub fn decide(
         &self,
@@ -66,7 +76,10 @@ impl Flags {
             (None, Some(how)) => Some(match how.as_str() {
                 "skip" => How::Skip,
                 "ask" => How::Ask,
-                _ => return Err(CommandError::usage(format!("{HOW} is skip or ask, not {how:?}"))),
+                _ => {
+                    return Err(CommandError::usage(format!("{HOW} is skip or ask, not {how:?}"))
+                        .hint(format!("unset {HOW}, or set it to one of them")));
+                }
             }),
             (None, None) => None,
         };

@@ -42,9 +42,20 @@ impl From<Ended> for CommandError {
 /// Runs a command in a box to its end. With `tty` it has a terminal there; the person's own, when they
 /// sit at one, is handed to it.
 pub fn run(client: &Client, target: Target, argv: Vec<String>, tty: bool) -> Result<i32, Ended> {
+    run_as(client, target, argv, tty, None)
+}
+
+/// The same as somebody of the box.
+pub fn run_as(
+    client: &Client,
+    target: Target,
+    argv: Vec<String>,
+    tty: bool,
+    user: Option<String>,
+) -> Result<i32, Ended> {
     let here = tty && terminal::both_ends();
     let (cols, rows) = if tty { terminal::size() } else { (0, 0) };
-    let conversation = client.open(&Request::Exec(Exec { target, argv, tty, cols, rows }))?;
+    let conversation = client.open(&Request::Exec(Exec { target, argv, tty, cols, rows, user }))?;
     let writer = Arc::new(Mutex::new(conversation.writer()?));
     let interrupted = listen(&writer, conversation.writer()?, here)?;
     // Dropped before anything is said about how it ended.

@@ -37,7 +37,14 @@ impl Said {
 
 pub fn ctl(target: Target, words: &[&str]) -> Exec {
     let words = std::iter::once(paths::CTL).chain(words.iter().copied());
-    Exec { target, argv: words.map(str::to_owned).collect(), tty: false, cols: 0, rows: 0 }
+    Exec {
+        target,
+        argv: words.map(str::to_owned).collect(),
+        tty: false,
+        cols: 0,
+        rows: 0,
+        user: None,
+    }
 }
 
 /// Runs it to its end. What is more than anybody could want is left out.
@@ -69,13 +76,18 @@ pub fn in_box(
     argv: Vec<String>,
     input: &[u8],
 ) -> Result<Envelope, CommandError> {
-    let conversation =
-        client.open(&Request::Exec(Exec { target, argv, tty: false, cols: 0, rows: 0 }))?;
+    let conversation = client.open(&Request::Exec(Exec {
+        target,
+        argv,
+        tty: false,
+        cols: 0,
+        rows: 0,
+        user: None,
+    }))?;
     let mut writer = conversation.writer()?;
-    for chunk in input.chunks(protocol::frame::MAX_PAYLOAD).filter(|c| !c.is_empty()) {
-        writer.stdin(chunk)?;
-    }
-    writer.stdin(&[])?;
+    // A command that ended without reading its input has an answer all the same.
+    let chunks = input.chunks(protocol::frame::MAX_PAYLOAD).filter(|c| !c.is_empty());
+    let _ = chunks.chain([&[][..]]).try_for_each(|chunk| writer.stdin(chunk));
     let (mut stdout, mut stderr, mut too_much) = (Vec::new(), Vec::new(), false);
     let ended = conversation.finish::<Exited>(|incoming| {
         let (to, bytes) = match incoming {

@@ -25,6 +25,7 @@ mod interrupt;
 mod json;
 mod launch;
 mod mounts;
+mod place;
 mod progress;
 mod project;
 mod question;

@@ -27,13 +27,26 @@ pub struct Steps {
 }
 
 impl Steps {
-    pub fn new(ui: &Ui) -> Self {
-        let (events, incoming) = mpsc::channel();
+    /// With every word of what is done, one below the other.
+    pub fn verbose(ui: &Ui) -> Self {
         let look = ui.err;
-        let drawer = std::thread::spawn(move || match look.width {
-            Some(_) => draw_live(look, &incoming),
-            None => draw_plain(look, &incoming, ALIVE, put),
-        });
+        Self::drawn_by(move |incoming| {
+            let mut plain = Plain { every_word: true, ..Plain::default() };
+            draw_plain(look, incoming, ALIVE, &mut plain, put);
+        })
+    }
+
+    pub fn new(ui: &Ui) -> Self {
+        let look = ui.err;
+        Self::drawn_by(move |incoming| match look.width {
+            Some(_) => draw_live(look, incoming),
+            None => draw_plain(look, incoming, ALIVE, &mut Plain::default(), put),
+        })
+    }
+
+    fn drawn_by(draw: impl FnOnce(&mpsc::Receiver<Progress>) + Send + 'static) -> Self {
+        let (events, incoming) = mpsc::channel();
+        let drawer = std::thread::spawn(move || draw(&incoming));
         Self { events: Some(events), drawer: Some(drawer) }
     }
 
@@ -94,9 +107,9 @@ fn draw_plain(
     look: Look,
     incoming: &mpsc::Receiver<Progress>,
     alive: Duration,
+    plain: &mut Plain,
     mut put: impl FnMut(&str),
 ) {
-    let mut plain = Plain::default();
     let mut said = Instant::now();
     let mut current: Option<(Progress, Instant)> = None;
     loop {
@@ -162,6 +175,8 @@ fn bar(fraction: f32) -> String {
 struct Plain {
     step: String,
     said_at: u64,
+    detail: Option<String>,
+    every_word: bool,
 }
 
 impl Plain {
@@ -171,6 +186,9 @@ impl Plain {
             return Some(line(look, progress));
         }
         let step = visible(&progress.step);
+        if self.every_word {
+            return self.words(step, progress);
+        }
         if self.step != step {
             self.step.clone_from(&step);
             self.said_at = progress.elapsed_ms;
@@ -182,6 +200,17 @@ impl Plain {
             self.said_at = progress.elapsed_ms;
             format!("    {}", visible(detail))
         })
+    }
+
+    /// What is new since the last word.
+    fn words(&mut self, step: String, progress: &Progress) -> Option<String> {
+        let begins = (self.step != step).then(|| format!("· {step}"));
+        let detail = progress.detail.as_ref().filter(|d| self.detail.as_ref() != Some(*d));
+        let said = detail.map(|detail| format!("    {}", visible(detail)));
+        self.step = step;
+        self.detail.clone_from(&progress.detail);
+        let lines: Vec<String> = begins.into_iter().chain(said).collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
     }
 }
 
@@ -229,13 +258,36 @@ mod tests {
     }
 
     #[test]
+    fn with_verbose_every_word_is_said_once() {
+        let mut plain = Plain { every_word: true, ..Plain::default() };
+        let said: Vec<_> = [
+            at(StepState::Running, 0, Some("Step 1/9"), None),
+            at(StepState::Running, 1, Some("Step 1/9"), Some(0.1)),
+            at(StepState::Running, 2, Some("Step 2/9"), Some(0.2)),
+            at(StepState::Done, 3, None, Some(1.0)),
+        ]
+        .iter()
+        .filter_map(|p| plain.line(Look::PLAIN, p))
+        .collect();
+        let wanted =
+            ["· Build the box image\n    Step 1/9", "    Step 2/9", "✓ Build the box image  0.0 s"];
+        assert_eq!(said, wanted);
+    }
+
+    #[test]
     fn a_long_silence_is_broken() {
         let (events, incoming) = mpsc::channel();
         let lines = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
         let kept = lines.clone();
         let drawer = std::thread::spawn(move || {
             let put = |text: &str| kept.lock().unwrap().push(text.to_owned());
-            draw_plain(Look::PLAIN, &incoming, Duration::from_millis(20), put);
+            draw_plain(
+                Look::PLAIN,
+                &incoming,
+                Duration::from_millis(20),
+                &mut Plain::default(),
+                put,
+            );
         });
         let until = |wanted: &str| {
             let end = Instant::now() + Duration::from_secs(30);

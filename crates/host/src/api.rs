@@ -111,7 +111,10 @@ impl Api {
         target: Target,
         argv: Vec<String>,
         tty: Option<Size>,
+        user: Option<String>,
     ) -> Reply<(Exec, HangUp)> {
+        let user = user.map(crate::box_user::checked).transpose()?;
+        let user = user.unwrap_or_else(|| BOX_USER.to_owned());
         let id = self.find(&target)?;
         let used = self.core.session(&id);
         self.core.awake(&id).await?;
@@ -120,14 +123,14 @@ impl Api {
         let term = tty.is_some().then(|| "TERM=xterm-256color".to_owned());
         let spec = ExecSpec {
             argv,
-            user: Some(BOX_USER.into()),
+            user: Some(user.clone()),
             cwd: Some(paths::WORKSPACE.into()),
             env: term.into_iter().chain([mark.clone()]).collect(),
             tty: tty.is_some(),
             size: tty,
         };
         let exec = boxes.exec(&record, spec).await.map_err(control_error)?;
-        Ok((exec, HangUp { core: self.core.clone(), boxes, record, mark, _used: used }))
+        Ok((exec, HangUp { core: self.core.clone(), boxes, record, user, mark, _used: used }))
     }
 
     pub fn questions(&self) -> Vec<Question> {
@@ -429,6 +432,7 @@ pub struct HangUp {
     core: Arc<Core>,
     boxes: boxes::Boxes,
     record: boxes::Record,
+    user: String,
     mark: String,
     /// As long as the command runs, or is being ended.
     _used: Session,
@@ -446,7 +450,7 @@ impl HangUp {
             grep -qxF \"$0\" && kill -HUP ${p#/proc/}; done; true";
         let spec = ExecSpec {
             argv: vec!["sh".into(), "-c".into(), script.into(), self.mark],
-            user: Some(BOX_USER.into()),
+            user: Some(self.user),
             ..ExecSpec::default()
         };
         self.core.tasks.spawn(async move {

@@ -97,7 +97,7 @@ async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
         }
         Request::Exec(exec) => {
             let size = exec.tty.then_some(Size { cols: exec.cols, rows: exec.rows });
-            match api.exec(exec.target, exec.argv, size).await {
+            match api.exec(exec.target, exec.argv, size, exec.user).await {
                 Ok((running, hang_up)) => {
                     if pump(running, &hang_up, from, to).await?.is_break() {
                         hang_up.end();

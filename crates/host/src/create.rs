@@ -5,7 +5,7 @@ use crate::core::{Core, fresh_token};
 use crate::engine::control_error;
 use crate::oplog::OpLog;
 use crate::{daemons, home};
-use boxes::{Boxes, Channel, CreateSpec, ImageSpec, Record, RepoRecord, Start, Watcher};
+use boxes::{Boxes, Channel, CreateSpec, ImageSpec, Record, RepoRecord, Start, Watcher, Wishes};
 use connectors::git::RemoteName;
 use protocol::boxes::{BoxState, Created};
 use protocol::control::{ControlError, CreateBox, ErrorCode};
@@ -109,6 +109,11 @@ impl Core {
             limits,
             carry: checked.carry,
             keep_on_failure: request.keep_on_failure,
+            wishes: Wishes {
+                portless: request.portless,
+                isolated: request.isolate.iter().copied().collect(),
+                ..Wishes::default()
+            },
         };
         let record = match boxes.create(spec, watcher).await {
             Ok(record) => record,

@@ -13,6 +13,7 @@ mod adjust;
 mod agent_config;
 mod api;
 mod autopause;
+mod box_user;
 mod bridge;
 mod carry;
 mod checkpoints;

@@ -42,7 +42,9 @@ struct Route {
 impl Core {
     /// Gives a box its names, if Portless is there. Called again it does nothing.
     pub async fn route(&self, id: &BoxId, name: &BoxName) {
-        let Some(portless) = self.portless() else {
+        let wish = self.record(id).and_then(|record| record.wishes.portless);
+        let wanted = wish.unwrap_or(self.settings.proxy.portless);
+        let Some(portless) = self.portless().filter(|_| wanted) else {
             lock(&self.web.portless).remove(id);
             return;
         };
@@ -68,7 +70,7 @@ impl Core {
     /// Portless with its proxy running, when routes to this host's proxy make sense.
     fn portless(&self) -> Option<Portless> {
         let port = self.web.port.load(Ordering::Acquire);
-        if port == 0 || !self.settings.proxy.portless {
+        if port == 0 {
             return None;
         }
         let state = state_dir()?;

@@ -145,6 +145,7 @@ impl Api {
             args: submit.args,
             session_name: submit.session_name,
             sync: submit.sync,
+            skip_permissions: submit.skip_permissions,
             gate,
             cols: submit.cols,
             rows: submit.rows,

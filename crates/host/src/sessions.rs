@@ -46,13 +46,16 @@ impl Api {
         self.core.bring_up(&id).await?;
         let (boxes, record) = self.core.reach(&id).await?;
         let (cols, rows) = (start.cols, start.rows);
+        let plain = matches!(start.what, SessionKind::Shell { plain: true, .. });
         let named = |name: String| {
-            let argv = SHELL.map(str::to_owned).to_vec();
+            let words = if plain { &SHELL[..1] } else { &SHELL[..] };
+            let argv = words.iter().map(|word| (*word).to_owned()).collect();
             NewSession { name, argv, env: BTreeMap::new(), agent: None, cols, rows }
         };
         let plan = match start.what {
-            SessionKind::Agent { agent, name, args, env, sync, begin } => {
-                let settings = self.core.settings_for(&record.project_root)?.agent(agent).clone();
+            SessionKind::Agent { agent, name, args, env, sync, skip_permissions, begin } => {
+                let mut settings =
+                    self.core.settings_for(&record.project_root)?.agent(agent).clone();
                 let name = name.or(settings.session_name.clone());
                 let name = name.unwrap_or_else(|| agent.as_str().to_owned());
                 if begin != Begin::Nothing {
@@ -62,7 +65,10 @@ impl Api {
                         return Err(taken(&record, &name));
                     }
                 }
-                if sync && settings.sync {
+                let wish = self.asks(&id, agent, skip_permissions).await?;
+                settings.dangerously_skip_permissions =
+                    wish.or(settings.dangerously_skip_permissions);
+                if sync && settings.sync && !record.wishes.isolated.contains(&agent) {
                     self.core.sync_agent(&boxes, &record, agent).await?;
                 }
                 let env = allowed(agent, env, &settings);
@@ -72,8 +78,8 @@ impl Api {
                 let argv = command_line(agent, &settings, [first, args, last].concat());
                 NewSession { name, argv, env, agent: Some(agent), cols, rows }
             }
-            SessionKind::Shell { label: Some(label) } => named(shell_session(&label)),
-            SessionKind::Shell { label: None } => {
+            SessionKind::Shell { label: Some(label), .. } => named(shell_session(&label)),
+            SessionKind::Shell { label: None, .. } => {
                 let taken = boxes.sessions(&record).await.map_err(control_error)?;
                 named(free_shell(&taken)?)
             }
@@ -120,6 +126,20 @@ impl Api {
         }
         self.holds_login(&id, agent).await?;
         self.view(&id)
+    }
+
+    /// Whether the person said that an agent of a box need not ask, or must; now, or when they started
+    /// it before. It holds for the box, so that an agent that comes back by itself comes back as it was.
+    async fn asks(&self, id: &BoxId, agent: Agent, said: Option<bool>) -> Reply<Option<bool>> {
+        let Some(mut record) = self.core.record(id) else { return Ok(said) };
+        let before = record.wishes.skip_permissions.get(&agent).copied();
+        let Some(skips) = said.filter(|said| before != Some(*said)) else { return Ok(before) };
+        record.wishes.skip_permissions.insert(agent, skips);
+        let how = if skips { "without asking" } else { "and asks before each step" };
+        let summary = format!("{} works in {} {how}", agent.title(), record.name);
+        let data = serde_json::json!({ "agent": agent, "skipPermissions": skips });
+        self.core.change(record, "box-changed", summary, data).await?;
+        Ok(Some(skips))
     }
 
     /// The box holds a login from now on; that is said wherever it is shown.

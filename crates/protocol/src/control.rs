@@ -379,6 +379,14 @@ pub struct CreateBox {
     /// It is made to its end when whoever asked for it leaves, unless they call it off.
     #[serde(default)]
     pub goes_on: bool,
+    /// Names at Portless, or none; what the settings say unless it is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "bindings", ts(optional))]
+    pub portless: Option<bool>,
+    /// Agents that get nothing of the person's settings of them in this box.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "bindings", ts(as = "Option<Vec<Agent>>", optional))]
+    pub isolate: Vec<Agent>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -390,6 +398,10 @@ pub struct Exec {
     pub tty: bool,
     pub cols: u16,
     pub rows: u16,
+    /// Somebody else in the box than the agents' user, by name or number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "bindings", ts(optional))]
+    pub user: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

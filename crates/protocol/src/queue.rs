@@ -24,6 +24,10 @@ pub struct SubmitJob {
     pub session_name: Option<String>,
     /// The person's own settings of the agent are brought to the box first.
     pub sync: bool,
+    /// Whether it asks before each step; none is what the settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "bindings", ts(optional))]
+    pub skip_permissions: Option<bool>,
     /// Variables of the person's environment. They are never written down.
     pub env: BTreeMap<String, SecretText>,
     /// None is what the settings say.

@@ -180,6 +180,10 @@ pub enum SessionKind {
         env: BTreeMap<String, SecretText>,
         /// The person's own settings of the agent are brought to the box first.
         sync: bool,
+        /// Whether it asks before each step, in this box from now on; none leaves that as it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "bindings", ts(optional))]
+        skip_permissions: Option<bool>,
         #[serde(default)]
         #[cfg_attr(feature = "bindings", ts(as = "Option<Begin>", optional))]
         begin: Begin,
@@ -187,6 +191,10 @@ pub enum SessionKind {
     Shell {
         /// `shell`, or what follows `shell-`; none takes the lowest free number.
         label: Option<String>,
+        /// Without what a login shell reads first.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        #[cfg_attr(feature = "bindings", ts(as = "Option<bool>", optional))]
+        plain: bool,
     },
 }
 

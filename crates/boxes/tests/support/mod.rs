@@ -79,6 +79,7 @@ impl Install {
             limits: protocol::Limits::default(),
             carry: None,
             keep_on_failure: false,
+            wishes: boxes::Wishes::default(),
         }
     }
 

@@ -11,6 +11,7 @@ use crate::conversations::BeginArgs;
 use crate::error::{CommandError, Exit, Outcome};
 use crate::exec;
 use crate::json;
+use crate::place::{Tmux, Where};
 use crate::resync;
 use crate::terminal;
 use host::client::Client;
@@ -29,12 +30,18 @@ pub struct How {
     pub(super) session_name: Option<String>,
 
     /// Start it and come back; `agentbox attach` shows it
-    #[arg(short = 'd', long = "no-attach")]
+    #[arg(short = 'd', long = "no-attach", conflicts_with_all = ["attach_in", "inline"])]
     detached: bool,
+
+    #[command(flatten)]
+    place: Where,
 
     /// Leave the box's settings of the agent as they are
     #[arg(long)]
     pub(super) no_sync_config: bool,
+
+    #[command(flatten)]
+    permissions: Permissions,
 
     #[command(flatten)]
     begin: BeginArgs,
@@ -46,8 +53,38 @@ pub struct How {
 
 impl How {
     /// As usual, shown or not.
-    pub fn usual(detached: bool) -> Self {
-        Self { detached, ..Self::default() }
+    pub fn usual(detached: bool, place: Where) -> Self {
+        Self { detached, place, ..Self::default() }
+    }
+
+    pub(super) fn skip_permissions(&self, agent: Agent) -> Result<Option<bool>, CommandError> {
+        self.permissions.said(agent)
+    }
+}
+
+/// Whether the agent asks before each step.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+struct Permissions {
+    /// Let the agent do each step without asking, in this box from now on; the box keeps it in
+    ///
+    /// So it is unless claude.dangerouslySkipPermissions, or the same of codex, says otherwise. OpenCode
+    /// has no such choice.
+    #[arg(long, overrides_with = "no_dangerously_skip_permissions")]
+    dangerously_skip_permissions: bool,
+
+    /// Have the agent ask before each step, in this box from now on
+    #[arg(long)]
+    no_dangerously_skip_permissions: bool,
+}
+
+impl Permissions {
+    fn said(self, agent: Agent) -> Result<Option<bool>, CommandError> {
+        let given = self.dangerously_skip_permissions || self.no_dangerously_skip_permissions;
+        if given && agent == Agent::Opencode {
+            let text = "OpenCode has no such choice: it asks as its own settings say";
+            return Err(CommandError::usage(text).hint("set \"permission\" in your opencode.json"));
+        }
+        Ok(given.then_some(self.dangerously_skip_permissions))
     }
 }
 
@@ -67,7 +104,7 @@ pub struct StartArgs {
     no_resync: bool,
 
     /// Print the session as JSON; does not attach
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with_all = ["attach_in", "inline"])]
     json: bool,
 }
 
@@ -82,6 +119,9 @@ pub struct AttachArgs {
     /// The session's name [default: the agent's]
     #[arg(long, value_name = "NAME")]
     session_name: Option<String>,
+
+    #[command(flatten)]
+    place: Where,
 }
 
 /// Log the agent in, inside a box
@@ -150,7 +190,7 @@ macro_rules! agent_command {
             background: background::Background,
 
             /// Print the box, or the job, as JSON; does not attach
-            #[arg(short, long)]
+            #[arg(short, long, conflicts_with_all = ["attach_in", "inline"])]
             json: bool,
 
             #[command(subcommand)]
@@ -199,6 +239,9 @@ pub fn begin_in_new_box(
     how: How,
     as_json: bool,
 ) -> Outcome {
+    // Before anything is made.
+    let place = how.place.elsewhere()?;
+    how.skip_permissions(agent)?;
     let view = create::make(ctx, options)?.view;
     let client = ctx.client()?;
     let which = Some(view.id.to_string());
@@ -208,7 +251,7 @@ pub fn begin_in_new_box(
         return Ok(Exit::OK);
     }
     ctx.ui.say(&recap(&view));
-    finish(ctx, &client, &view, &how, &session)
+    finish(ctx, &client, &view, &how, place.as_ref(), &session)
 }
 
 fn recap(view: &BoxView) -> String {
@@ -221,20 +264,22 @@ fn finish(
     client: &Client,
     view: &BoxView,
     how: &How,
+    place: Option<&Tmux>,
     session: &SessionView,
 ) -> Outcome {
-    if how.detached || !terminal::both_ends() {
+    if how.detached || (place.is_none() && !terminal::both_ends()) {
         ctx.ui.out(&format!("started {} in {}\n", session.name, view.name))?;
         ctx.ui.hint(&format!("agentbox attach {}", view.name));
         return Ok(Exit::OK);
     }
-    attach::show(ctx, client, Some(view.name.to_string()), &session.name)
+    attach::show_in(ctx, client, place, Some(view.name.to_string()), &session.name)
 }
 
 fn act(ctx: &Context, agent: Agent, action: Action) -> Outcome {
     let client = ctx.client()?;
     match action {
         Action::Start(mut args) => {
+            let place = args.how.place.elsewhere()?;
             let view = which_box(&client, args.which)?;
             let which = Some(view.id.to_string());
             let begin = args.how.begin.find(&client, agent, &folder_of(&view))?;
@@ -257,9 +302,10 @@ fn act(ctx: &Context, agent: Agent, action: Action) -> Outcome {
                 json::print(&ctx.ui, "session", &session)?;
                 return Ok(Exit::OK);
             }
-            finish(ctx, &client, &view, &args.how, &session)
+            finish(ctx, &client, &view, &args.how, place.as_ref(), &session)
         }
         Action::Attach(args) => {
+            let place = args.place.elsewhere()?;
             let view = which_box(&client, args.which)?;
             let which = Some(view.id.to_string());
             let news = resync::before_an_agent(ctx, &client, &view);
@@ -274,7 +320,7 @@ fn act(ctx: &Context, agent: Agent, action: Action) -> Outcome {
                 Err(Failed::Exists(name)) => name,
                 Err(other) => return Err(other.into()),
             };
-            attach::show(ctx, &client, Some(view.name.to_string()), &name)
+            attach::show_in(ctx, &client, place.as_ref(), Some(view.name.to_string()), &name)
         }
         Action::Login(args) => login(ctx, &client, agent, args),
         Action::Stop(args) => {
@@ -287,7 +333,8 @@ fn act(ctx: &Context, agent: Agent, action: Action) -> Outcome {
             let target = target(which);
             if !client.call::<bool>(&Request::EndSession { target, name: name.clone() })? {
                 let text = format!("{} does not run in {}", agent.title(), view.name);
-                return Err(CommandError::failed(text));
+                return Err(CommandError::failed(text)
+                    .hint(format!("agentbox status {} shows what runs there", view.name)));
             }
             ctx.ui.out(&format!("ended {name} in {}\n", view.name))?;
             Ok(Exit::OK)
@@ -314,7 +361,10 @@ fn running(
 ) -> Result<SessionView, CommandError> {
     let all: Vec<SessionView> = client.call(&Request::Sessions { target: target(which) })?;
     let found = all.into_iter().find(|s| s.name == name);
-    found.ok_or_else(|| CommandError::failed(format!("the session {name} has just ended")))
+    found.ok_or_else(|| {
+        CommandError::failed(format!("the session {name} has just ended"))
+            .hint("run it again to start another")
+    })
 }
 
 /// The session an agent runs in, whatever its name.
@@ -354,12 +404,14 @@ fn start(
     begin: Begin,
 ) -> Result<SessionView, Failed> {
     let (cols, rows) = terminal::size();
+    let skip_permissions = how.skip_permissions(agent).map_err(Failed::Otherwise)?;
     let what = SessionKind::Agent {
         agent,
         name: how.session_name.clone(),
         args: how.args.clone(),
         env: variables(agent),
         sync: !how.no_sync_config,
+        skip_permissions,
         begin,
     };
     let request = StartSession { target: target(which.clone()), what, cols, rows };

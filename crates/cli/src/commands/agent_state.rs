@@ -1,11 +1,13 @@
 //! `agentbox agent`: what agents in a box are doing.
 
+use crate::commands::{approvals, approve};
 use crate::context::{Context, target};
 use crate::error::{Exit, Outcome};
 use crate::interrupt::Interrupt;
 use crate::json;
 use crate::time::parse_timeout;
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use protocol::boxes::BoxView;
 use protocol::control::Request;
 use protocol::queue::{Awaited, Until};
@@ -17,7 +19,9 @@ use protocol::sessions::{Agent, AgentState, AgentView};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox agent state fix-login
-  agentbox agent wait-for done fix-login --timeout 30m && agentbox git push fix-login")]
+  agentbox agent wait-for done fix-login --timeout 30m && agentbox git push fix-login
+  agentbox agent approvals fix-login --json   what the box asks of you
+  agentbox agent approve 3fa9c1d2 --deny")]
 pub struct Args {
     #[command(subcommand)]
     action: Action,
@@ -27,6 +31,35 @@ pub struct Args {
 enum Action {
     State(StateArgs),
     WaitFor(WaitForArgs),
+    Approvals(ApprovalsArgs),
+    Approve(ApproveArgs),
+}
+
+/// Show what one box asks of you
+///
+/// As `agentbox approvals` does for all of them.
+#[derive(Debug, clap::Args)]
+struct ApprovalsArgs {
+    /// Number, name, id or unique id prefix [default: the project's only box]
+    #[arg(value_name = "BOX")]
+    which: Option<String>,
+
+    /// Print JSON
+    #[arg(short, long)]
+    json: bool,
+}
+
+/// Answer a question of a box
+///
+/// As `agentbox approve` and `agentbox deny` do.
+#[derive(Debug, clap::Args)]
+struct ApproveArgs {
+    #[command(flatten)]
+    yes: approve::Args,
+
+    /// Say no
+    #[arg(long, conflicts_with_all = ["remember", "reach", "kind"])]
+    deny: bool,
 }
 
 /// Show what the agents of a box are doing
@@ -56,12 +89,12 @@ struct WaitForArgs {
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
-    /// Only this agent: claude, codex or opencode [default: any]
-    #[arg(long, value_name = "NAME", value_parser = agent)]
+    /// Only this agent [default: any]
+    #[arg(long, value_name = "NAME", value_parser = agent_names())]
     agent: Option<Agent>,
 
-    /// How long at most: milliseconds, or 10s, 5m
-    #[arg(long, value_name = "TIME", default_value = "300000", value_parser = parse_timeout)]
+    /// How long at most: 30s, 2m, or milliseconds
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_timeout)]
     timeout: u64,
 
     /// Print JSON
@@ -76,6 +109,7 @@ enum Wanted {
     /// At work
     Working,
     /// It waits for an answer or a permission
+    #[value(alias = "input-needed")]
     Waiting,
     /// It has finished what it was told to do
     Done,
@@ -95,8 +129,10 @@ impl Wanted {
     }
 }
 
-fn agent(name: &str) -> Result<Agent, String> {
-    Agent::named(name).ok_or_else(|| "not an agent: claude, codex or opencode".to_owned())
+/// The agents there are, by name.
+fn agent_names() -> impl TypedValueParser<Value = Agent> {
+    PossibleValuesParser::new(Agent::ALL.map(Agent::as_str))
+        .try_map(|name| Agent::named(&name).ok_or("no such agent"))
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
@@ -107,6 +143,13 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
             tell(ctx, args.json, &view.agents)
         }
         Action::WaitFor(args) => wait_for(ctx, args),
+        Action::Approvals(args) => {
+            let client = ctx.client()?;
+            let view: BoxView = client.call(&Request::FindBox { target: target(args.which) })?;
+            approvals::of_box(ctx, &client, &view, args.json)
+        }
+        Action::Approve(args) if args.deny => args.yes.deny(ctx),
+        Action::Approve(args) => approve::run(ctx, args.yes),
     }
 }
 
@@ -121,6 +164,7 @@ fn wait_for(ctx: &Context, args: WaitForArgs) -> Outcome {
         tell(ctx, false, &view.agents)?;
     } else {
         ctx.ui.say("not in time");
+        ctx.ui.hint("agentbox agent state shows what it is doing; --timeout waits longer");
     }
     Ok(if awaited.met { Exit::OK } else { Exit::FAILED })
 }

@@ -11,6 +11,7 @@ use crate::ui::Look;
 use host::client::{Client, Incoming};
 use jiff::Timestamp;
 use lines::Lines;
+use protocol::boxes::BoxView;
 use protocol::control::{HostEvent, Request};
 use protocol::question::{self as wire, Question, Surface};
 use protocol::text::visible;
@@ -49,12 +50,23 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         return watch(ctx, &client, args.json);
     }
     let open: Vec<Question> = client.call(&Request::Questions)?;
-    if args.json {
+    tell(ctx, &open, args.json)
+}
+
+/// The questions of one box.
+pub fn of_box(ctx: &Context, client: &Client, view: &BoxView, as_json: bool) -> Outcome {
+    let mut open: Vec<Question> = client.call(&Request::Questions)?;
+    open.retain(|question| question.box_id == view.id);
+    tell(ctx, &open, as_json)
+}
+
+fn tell(ctx: &Context, open: &[Question], as_json: bool) -> Outcome {
+    if as_json {
         json::print(&ctx.ui, "questions", &open)?;
     } else if open.is_empty() {
         ctx.ui.say("No questions.");
     } else {
-        ctx.ui.out(&render(ctx.ui.out, &open, Timestamp::now()))?;
+        ctx.ui.out(&render(ctx.ui.out, open, Timestamp::now()))?;
     }
     Ok(Exit::OK)
 }

@@ -78,6 +78,13 @@ pub struct Which {
     digest: Option<String>,
 }
 
+impl Args {
+    /// The other answer to the same question.
+    pub fn deny(self, ctx: &Context) -> Outcome {
+        answer(ctx, &self.which, Verdict::Deny)
+    }
+}
+
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let breadth = if args.kind { Breadth::Kind } else { Breadth::Exact };
     let verdict = match args.remember {

@@ -4,6 +4,7 @@ use crate::ask;
 use crate::attach;
 use crate::context::{Context, target};
 use crate::error::{CommandError, Exit, Outcome};
+use crate::place::Where;
 use crate::terminal;
 use protocol::control::Request;
 use protocol::sessions::{Agent, SessionView};
@@ -16,7 +17,8 @@ use protocol::text::visible;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox attach             the agent in the project's only box
-  agentbox attach fix-login   the one in that box")]
+  agentbox attach fix-login   the one in that box
+  agentbox attach fix-login --attach-in split   beside this, in tmux")]
 pub struct Args {
     /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
     /// box]
@@ -26,9 +28,13 @@ pub struct Args {
     /// The session of exactly this name
     #[arg(long, value_name = "NAME")]
     session_name: Option<String>,
+
+    #[command(flatten)]
+    place: Where,
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
+    let place = args.place.elsewhere()?;
     let client = ctx.client()?;
     let request = Request::Sessions { target: target(args.which.clone()) };
     let all: Vec<SessionView> = client.call(&request)?;
@@ -47,7 +53,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         },
         several => latest(several),
     };
-    attach::show(ctx, &client, args.which, &chosen.name)
+    attach::show_in(ctx, &client, place.as_ref(), args.which, &chosen.name)
 }
 
 fn order(session: &SessionView) -> usize {

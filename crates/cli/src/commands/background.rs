@@ -25,7 +25,7 @@ pub struct Background {
         long,
         value_name = "TEXT",
         allow_hyphen_values = true,
-        conflicts_with_all = ["latest", "resume", "plan"]
+        conflicts_with_all = ["latest", "resume", "plan", "attach_in", "inline"]
     )]
     initial_prompt: Option<String>,
 
@@ -66,6 +66,7 @@ pub fn submit(
         args: how.args.clone(),
         session_name: how.session_name.clone(),
         sync: !how.no_sync_config,
+        skip_permissions: how.skip_permissions(agent)?,
         env: variables(agent),
         max_running: background.max_running,
         max_working: background.max_working,

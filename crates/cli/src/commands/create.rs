@@ -2,15 +2,19 @@
 
 use super::limits::{LimitArgs, size};
 use crate::carry;
+use crate::commands::shell;
 use crate::context::Context;
 use crate::error::{CommandError, Exit, Outcome};
 use crate::interrupt::Interrupt;
 use crate::json;
+use crate::place::Where;
 use crate::progress::Steps;
 use crate::size::bytes;
+use crate::terminal;
 use host::client::Incoming;
 use protocol::boxes::Created;
 use protocol::control::{CreateBox, HostEvent, Request};
+use protocol::sessions::Agent;
 use protocol::text::visible;
 use protocol::{BoxName, Limits};
 use std::fmt::Write;
@@ -31,13 +35,21 @@ const SHOWN: usize = 20;
   agentbox create                      a box for the project in this folder
   agentbox create ~/shop -n fix-login  one with a name, for another folder
   agentbox create --from-branch main   start from main, with your uncommitted changes
-  agentbox create -b fix/login         work on an existing branch")]
+  agentbox create -b fix/login         work on an existing branch
+  agentbox create --attach             and a shell in it at once")]
 pub struct Args {
     #[command(flatten)]
     options: Options,
 
+    /// Open a shell in it when it is there
+    #[arg(long)]
+    attach: bool,
+
+    #[command(flatten)]
+    place: Where,
+
     /// Print the box as JSON
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with_all = ["attach", "attach_in", "inline"])]
     json: bool,
 }
 
@@ -46,6 +58,10 @@ pub struct Args {
 pub struct Options {
     /// The project's folder [default: this one]
     path: Option<PathBuf>,
+
+    /// The same, as a flag
+    #[arg(short = 'C', long, value_name = "PATH", conflicts_with = "path")]
+    workspace: Option<PathBuf>,
 
     /// The box's name [default: the folder's name and the box's id]
     #[arg(short, long)]
@@ -76,6 +92,26 @@ pub struct Options {
     #[arg(long)]
     no_docker: bool,
 
+    /// Give the box names at Portless when its proxy runs, whatever the settings say
+    #[arg(long, overrides_with = "no_portless")]
+    portless: bool,
+
+    /// No names at Portless, whatever the settings say
+    #[arg(long)]
+    no_portless: bool,
+
+    /// Leave Claude in this box without your own settings of it, now and later
+    #[arg(long)]
+    isolate_claude_config: bool,
+
+    /// Leave Codex in this box without your own settings of it, now and later
+    #[arg(long)]
+    isolate_codex_config: bool,
+
+    /// Leave OpenCode in this box without your own settings of it, now and later
+    #[arg(long)]
+    isolate_opencode_config: bool,
+
     /// Start from this branch, tag or commit; uncommitted changes come along where they fit
     #[arg(long, value_name = "REF", conflicts_with = "use_branch")]
     from_branch: Option<String>,
@@ -102,6 +138,10 @@ pub struct Options {
     #[command(flatten)]
     carry: carry::Flags,
 
+    /// Say everything that is done on the way, such as the output of a build
+    #[arg(short, long)]
+    verbose: bool,
+
     /// Take the usual answer to every question; files of this computer are still asked about
     #[arg(short, long)]
     yes: bool,
@@ -109,23 +149,48 @@ pub struct Options {
 
 impl Options {
     /// A box of that name for a folder, all else as usual.
-    pub fn named(path: Option<PathBuf>, name: String) -> Self {
-        Self { path, name: Some(name), ..Self::default() }
+    pub fn named(path: Option<PathBuf>, name: String, carry: carry::Flags) -> Self {
+        Self { path, name: Some(name), carry, ..Self::default() }
+    }
+
+    fn isolated(&self) -> Vec<Agent> {
+        let each = [
+            (self.isolate_claude_config, Agent::Claude),
+            (self.isolate_codex_config, Agent::Codex),
+            (self.isolate_opencode_config, Agent::Opencode),
+        ];
+        each.into_iter().filter(|(wanted, _)| *wanted).map(|(_, agent)| agent).collect()
     }
 
     /// The folder it is made for, absolute.
     pub fn folder(&self) -> Result<String, CommandError> {
-        workspace(self.path.as_deref())
+        workspace(self.path.as_deref().or(self.workspace.as_deref()))
     }
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
+    let place = args.place.elsewhere()?;
+    let attach = args.attach || args.place.is_given();
+    if attach && place.is_none() && !terminal::both_ends() {
+        return Err(CommandError::usage("--attach needs a terminal to show the shell on")
+            .hint("leave it away and run: agentbox shell BOX -- COMMAND"));
+    }
     let made = make(ctx, args.options)?;
     if args.json {
         json::print(&ctx.ui, "box", &made)?;
     } else {
         ctx.ui.say("");
         ctx.ui.out(&render(&made))?;
+        if attach {
+            let which = Some(made.view.id.to_string());
+            return shell::session(
+                ctx,
+                &ctx.client()?,
+                which,
+                &shell::Kind::default(),
+                place.as_ref(),
+            );
+        }
         ctx.ui.hint(&format!("agentbox shell {}", made.view.name));
     }
     Ok(Exit::OK)
@@ -133,13 +198,14 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
 
 /// Makes a box and shows how it comes along.
 pub fn make(ctx: &Context, options: Options) -> Result<Created, CommandError> {
+    let verbose = options.verbose;
     let create = request(ctx, options)?;
     let compose = undecided_compose(ctx, &create);
     let request = Request::CreateBox(create);
     let interrupt = Interrupt::install()?;
     let client = ctx.client()?;
     let made = {
-        let steps = Steps::new(&ctx.ui);
+        let steps = if verbose { Steps::verbose(&ctx.ui) } else { Steps::new(&ctx.ui) };
         interrupt.call::<Created>(&client, &request, |incoming| show_step(&steps, incoming))
     }
     .map_err(explain)?;
@@ -157,9 +223,10 @@ pub fn make(ctx: &Context, options: Options) -> Result<Created, CommandError> {
 
 /// What the host is asked for, checked and agreed to as far as can be done here.
 pub fn request(ctx: &Context, options: Options) -> Result<CreateBox, CommandError> {
+    let isolate = options.isolated();
     let create = CreateBox {
         name: options.name.as_deref().map(checked_name).transpose()?,
-        workspace: workspace(options.path.as_deref())?,
+        workspace: options.folder()?,
         image: options.image,
         snapshot: options.snapshot,
         vnc: options.no_vnc.then_some(false),
@@ -171,6 +238,8 @@ pub fn request(ctx: &Context, options: Options) -> Result<CreateBox, CommandErro
         keep_on_failure: options.keep_on_failure,
         goes_on: false,
         carry: None,
+        portless: (options.portless || options.no_portless).then_some(options.portless),
+        isolate,
     };
     // There is nothing else to ask about yet.
     let _ = options.yes;

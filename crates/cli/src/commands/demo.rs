@@ -105,6 +105,7 @@ fn work(client: &Client, interrupt: &Interrupt, id: &BoxId) -> Result<i32, Comma
         tty: false,
         cols: 0,
         rows: 0,
+        user: None,
     });
     let exited: Exited = interrupt.call(client, &request, |incoming| {
         if let Incoming::Stdout(bytes) | Incoming::Stderr(bytes) = incoming {

@@ -1,11 +1,14 @@
 //! `agentbox fork`: what you talk about with an agent here goes on in a box of its own.
 
+use crate::carry;
 use crate::commands::agent::{self, How};
 use crate::commands::create;
 use crate::context::Context;
 use crate::conversations;
 use crate::error::{CommandError, Outcome};
+use crate::place::Where;
 use crate::time::seconds_since;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::{Timestamp, Zoned};
 use protocol::conversations::ConversationView;
 use protocol::sessions::Agent;
@@ -31,7 +34,7 @@ pub struct Args {
     workspace: Option<PathBuf>,
 
     /// Only conversations with this agent
-    #[arg(long, value_name = "AGENT", value_parser = agent_named)]
+    #[arg(long, value_name = "AGENT", value_parser = movable())]
     agent: Option<Agent>,
 
     /// This conversation; the beginning of its id is enough
@@ -47,18 +50,43 @@ pub struct Args {
     plan: Option<PathBuf>,
 
     /// Start it and come back; `agentbox attach` shows it
-    #[arg(short = 'd', long = "no-attach")]
+    #[arg(short = 'd', long = "no-attach", conflicts_with_all = ["attach_in", "inline"])]
     detached: bool,
 
+    #[command(flatten)]
+    place: Where,
+
+    /// Copy the files that agentbox.yaml wants from this computer, or make the box without them, both
+    /// without asking [default: ask]
+    #[arg(long, value_name = "HOW")]
+    carry: Option<Carry>,
+
     /// Print the box as JSON; does not attach
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with_all = ["attach_in", "inline"])]
     json: bool,
 }
 
-fn agent_named(text: &str) -> Result<Agent, String> {
-    let movable = [Agent::Claude, Agent::Codex];
-    let found = Agent::named(text).filter(|agent| movable.contains(agent));
-    found.ok_or_else(|| "conversations of claude and codex can be forked".to_owned())
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Carry {
+    /// Copy them
+    Send,
+    /// Without them
+    Skip,
+}
+
+impl Carry {
+    fn flags(self) -> carry::Flags {
+        match self {
+            Carry::Send => carry::Flags::copy(),
+            Carry::Skip => carry::Flags::skip(),
+        }
+    }
+}
+
+/// Agents whose conversations can be forked, by name.
+fn movable() -> impl TypedValueParser<Value = Agent> {
+    PossibleValuesParser::new([Agent::Claude, Agent::Codex].map(Agent::as_str))
+        .try_map(|name| Agent::named(&name).ok_or("no such agent"))
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
@@ -67,7 +95,9 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
             .hint("fork on the computer the box is on"));
     }
     let name = args.name.unwrap_or_else(|| format!("fork-{}", Zoned::now().strftime("%H%M%S")));
-    let options = create::Options::named(args.workspace, create::checked_name(&name)?);
+    args.place.elsewhere()?;
+    let carry = args.carry.map(Carry::flags).unwrap_or_default();
+    let options = create::Options::named(args.workspace, create::checked_name(&name)?, carry);
     let folder = options.folder()?;
     let found = conversations::find(&ctx.client()?, args.agent, &folder, args.session.clone())?;
     let one = match &args.session {
@@ -76,7 +106,14 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     };
     let plan = args.plan.map(|file| conversations::plan(one.agent, &file)).transpose()?;
     let (agent, begin) = (one.agent, conversations::begin(one, plan)?);
-    agent::begin_in_new_box(ctx, agent, options, begin, How::usual(args.detached), args.json)
+    agent::begin_in_new_box(
+        ctx,
+        agent,
+        options,
+        begin,
+        How::usual(args.detached, args.place),
+        args.json,
+    )
 }
 
 /// The conversation somebody is at.
@@ -133,7 +170,15 @@ mod tests {
 
     #[test]
     fn only_agents_whose_conversations_move_are_named() {
-        assert_eq!(agent_named("codex"), Ok(Agent::Codex));
-        assert!(agent_named("opencode").is_err() && agent_named("x").is_err());
+        #[derive(clap::Parser)]
+        struct Fork {
+            #[command(flatten)]
+            args: Args,
+        }
+        let agent = |name: &str| {
+            <Fork as clap::Parser>::try_parse_from(["fork", "--agent", name]).map(|f| f.args.agent)
+        };
+        assert_eq!(agent("codex").unwrap(), Some(Agent::Codex));
+        assert!(agent("opencode").is_err() && agent("x").is_err());
     }
 }

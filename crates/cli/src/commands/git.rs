@@ -5,6 +5,9 @@
 //! where the files are. The surprising thing: exit codes are those of the commands in a box, so that
 //! a script sees the same on either side.
 
+mod pr;
+mod status;
+
 use crate::context::{Context, target};
 use crate::error::{CommandError, Exit, Outcome};
 use crate::in_box::in_box;
@@ -18,6 +21,7 @@ use protocol::control::{RemoteView, Remotes, Request, Target};
 use protocol::ctl::paths::{CTL, WORKSPACE};
 use protocol::rpc::{Envelope, GitParams};
 use protocol::text::visible;
+use serde::Serialize;
 
 /// Push, fetch and choose branches for a box
 ///
@@ -33,7 +37,9 @@ use protocol::text::visible;
   agentbox git pull fix-login                    fetch, and merge in the box
   agentbox git push fix-login --repo api         of a repository below the workspace
   agentbox git branch fix-login feature/login    push to that branch from now on
-  agentbox git remotes fix-login --refresh       take over the project's remotes"
+  agentbox git remotes fix-login --refresh       take over the project's remotes
+  agentbox git status fix-login                  what is changed there
+  agentbox git pr create fix-login -- --fill     a pull request of its branch"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -47,6 +53,8 @@ enum Action {
     Pull(Pull),
     Remotes(RemotesArgs),
     Branch(Branch),
+    Status(status::Args),
+    Pr(pr::Args),
 }
 
 #[derive(Debug, clap::Args)]
@@ -207,6 +215,8 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         Action::Pull(pull) => run_pull(ctx, pull),
         Action::Remotes(remotes) => run_remotes(ctx, remotes),
         Action::Branch(branch) => run_branch(ctx, branch),
+        Action::Status(args) => status::run(ctx, args),
+        Action::Pr(args) => pr::run(ctx, args),
     }
 }
 
@@ -269,7 +279,7 @@ fn ask(
     client: &Client,
     target: Target,
     call: &str,
-    params: &GitParams,
+    params: &impl Serialize,
 ) -> Result<Envelope, CommandError> {
     let with = serde_json::to_value(params).map_err(|e| CommandError::failed(e.to_string()))?;
     Ok(client.call(&Request::Act { target, call: call.to_owned(), with })?)

@@ -26,6 +26,7 @@ const LONGEST: usize = 16 * 1024;
   agentbox logs fix-login        the last 200 lines
   agentbox logs fix-login -f     and what comes, until Ctrl-C
   agentbox logs fix-login web -f what the service web says
+  agentbox logs web --daemon     of the box web, whatever services there are
   agentbox logs -n 1000 > box.log")]
 pub struct Args {
     /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
@@ -36,6 +37,10 @@ pub struct Args {
     /// A task or a service of the box's agentbox.yaml
     #[arg(value_name = "UNIT")]
     unit: Option<String>,
+
+    /// What the box's first process said, and nothing else: a word is then the box
+    #[arg(long, conflicts_with = "unit")]
+    daemon: bool,
 
     /// How many lines, the newest
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 200)]
@@ -49,7 +54,7 @@ pub struct Args {
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let client = ctx.client()?;
     let request = match (args.which, args.unit) {
-        (Some(word), None) if !names_a_box(&client, &word)? => {
+        (Some(word), None) if !args.daemon && !names_a_box(&client, &word)? => {
             of_unit(None, &word, args.tail, args.follow)
         }
         (which, Some(unit)) => of_unit(which, &unit, args.tail, args.follow),

@@ -25,6 +25,7 @@ pub mod events;
 pub mod fork;
 pub mod git;
 pub mod grants;
+pub mod host;
 pub mod init;
 pub mod inspect;
 pub mod integrations;

@@ -1,9 +1,9 @@
 //! `agentbox quit`.
 
+use crate::commands::host;
 use crate::context::Context;
 use crate::error::{Exit, Outcome};
-use crate::{ask, busy, launch};
-use protocol::boxes::BoxView;
+use crate::launch;
 use protocol::control::Request;
 
 /// End the host
@@ -24,15 +24,8 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         return Ok(Exit::OK);
     }
     let client = ctx.client_if_running();
-    if !args.yes && ctx.ui.interactive {
-        let boxes: Vec<BoxView> = client.call(&Request::Boxes)?;
-        let reasons = busy::reasons(&boxes);
-        if !reasons.is_empty() {
-            ctx.ui.say(&reasons.join("\n"));
-            if !ask::yes(&ctx.ui, "End the host anyway?") {
-                return Ok(Exit::OK);
-            }
-        }
+    if !args.yes && ctx.ui.interactive && !host::may_end(ctx, &client)? {
+        return Ok(Exit::OK);
     }
     client.call::<()>(&Request::Stop)?;
     ctx.ui.out("the host ends; boxes go on\n")?;

@@ -10,6 +10,7 @@ use crate::context::{Context, target};
 use crate::error::{CommandError, Exit, Outcome};
 use crate::exec::{self, Ended};
 use crate::json;
+use crate::place::Tmux;
 use crate::table;
 use crate::terminal;
 use crate::time;
@@ -17,6 +18,7 @@ use crate::ui::Ui;
 use host::client::{Client, ClientError};
 use protocol::boxes::BoxView;
 use protocol::control::{ErrorCode, Request};
+use protocol::links::{SshConfig, SshHost};
 use protocol::sessions::{SessionKind, SessionView, StartSession, is_shell, shell_session};
 use protocol::text::visible;
 
@@ -37,6 +39,7 @@ const NO_PROGRAM: [i32; 2] = [126, 127];
   agentbox shell fix-login -- npm test  a command in a box
   agentbox shell -- 'cd api && ls'      through sh -c
   agentbox shell -- git apply < fix.patch
+  agentbox shell fix-login --user root -- apt-get update
   agentbox shell ls                     the shells there are"
 )]
 pub struct Args {
@@ -56,6 +59,25 @@ pub struct Args {
     /// A shell that ends with this terminal
     #[arg(long, conflicts_with_all = ["name", "new"])]
     no_tmux: bool,
+
+    /// A shell that reads no profile, only what every shell reads
+    #[arg(long, conflicts_with = "command")]
+    no_login: bool,
+
+    /// As this user of the box, by name or number, instead of the one agents work as
+    ///
+    /// Such a shell has no session: it ends with this terminal.
+    #[arg(long, value_name = "USER", conflicts_with_all = ["name", "new"])]
+    user: Option<String>,
+
+    /// Print ssh's configuration for the box and start nothing: then ssh BOX, scp, rsync and the like
+    /// lead into it
+    #[arg(long, conflicts_with_all = ["name", "new", "no_tmux", "no_login", "user", "command"])]
+    ssh_config: bool,
+
+    /// With --ssh-config: print JSON
+    #[arg(short, long, requires = "ssh_config")]
+    json: bool,
 
     /// The command and its arguments [default: a login shell]
     #[arg(last = true, value_name = "CMD")]
@@ -129,30 +151,46 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         Some(Action::Kill(kill)) => return end(ctx, &client, kill),
         None => {}
     }
-    let in_session = args.command.is_empty() && !args.no_tmux && terminal::both_ends();
+    if args.ssh_config {
+        return ssh_config(ctx, &client, args.which, args.json);
+    }
+    let own = !args.no_tmux && args.user.is_none();
+    let in_session = args.command.is_empty() && own && terminal::both_ends();
+    let kind = Kind { name: args.name, new: args.new, plain: args.no_login };
     let code = match args.which {
         Some(word) if args.command.is_empty() && !names_a_box(&client, &word)? => {
-            as_command(&ctx.ui, &client, word)?
+            as_command(&ctx.ui, &client, word, args.user)?
         }
-        which if in_session => return session(ctx, &client, which, args.name, args.new),
-        which => exec::run(&client, target(which), argv(&args.command), terminal::both_ends())?,
+        which if in_session => return session(ctx, &client, which, &kind, None),
+        which => {
+            let argv = argv(&args.command, kind.plain);
+            exec::run_as(&client, target(which), argv, terminal::both_ends(), args.user)?
+        }
     };
     Ok(Exit(u8::try_from(code).unwrap_or(1)))
 }
 
+/// Which shell, and how it begins.
+#[derive(Debug, Default)]
+pub struct Kind {
+    name: Option<String>,
+    new: bool,
+    plain: bool,
+}
+
 /// A shell in a session: the one of that name, started when it is not there.
-fn session(
+pub fn session(
     ctx: &Context,
     client: &Client,
     which: Option<String>,
-    name: Option<String>,
-    new: bool,
+    kind: &Kind,
+    place: Option<&Tmux>,
 ) -> Outcome {
-    let label = (!new).then(|| name.unwrap_or_else(|| "shell".to_owned()));
+    let label = (!kind.new).then(|| kind.name.clone().unwrap_or_else(|| "shell".to_owned()));
     let (cols, rows) = terminal::size();
     let start = StartSession {
         target: target(which.clone()),
-        what: SessionKind::Shell { label: label.clone() },
+        what: SessionKind::Shell { label: label.clone(), plain: kind.plain },
         cols,
         rows,
     };
@@ -161,7 +199,33 @@ fn session(
         Err(e) if e.code() == Some(ErrorCode::Exists) => shell_session(&label.unwrap_or_default()),
         Err(e) => return Err(e.into()),
     };
-    attach::show(ctx, client, which, &name)
+    attach::show_in(ctx, client, place, which, &name)
+}
+
+/// Brings the box up and prints how ssh reaches it.
+fn ssh_config(ctx: &Context, client: &Client, which: Option<String>, as_json: bool) -> Outcome {
+    let host: SshHost = client.call(&Request::SshHost { target: target(which) })?;
+    if as_json {
+        json::print(&ctx.ui, "sshHost", &host)?;
+        return Ok(Exit::OK);
+    }
+    let config: SshConfig = client.call(&Request::SshConfig)?;
+    let Some(block) = block_of(&config.text, &host.host) else {
+        let text = format!("the host keeps no ssh configuration for {}", host.name);
+        return Err(CommandError::failed(text).hint("agentbox ssh-config shows what it keeps"));
+    };
+    ctx.ui.out(&block)?;
+    Ok(Exit::OK)
+}
+
+/// The lines of one host.
+fn block_of(text: &str, host: &str) -> Option<String> {
+    let is_it = |block: &&str| {
+        let first = block.lines().next().unwrap_or_default();
+        first.strip_prefix("Host ").is_some_and(|names| names.split(' ').any(|name| name == host))
+    };
+    let found = text.split("\n\n").find(is_it)?;
+    Some(format!("{}\n", found.trim_end()))
 }
 
 fn shells(client: &Client, which: Option<String>) -> Result<Vec<SessionView>, CommandError> {
@@ -223,12 +287,18 @@ pub fn names_a_box(client: &Client, word: &str) -> Result<bool, ClientError> {
 }
 
 /// The word named no box: it may be a command for the only one there is.
-fn as_command(ui: &Ui, client: &Client, word: String) -> Result<i32, CommandError> {
+fn as_command(
+    ui: &Ui,
+    client: &Client,
+    word: String,
+    user: Option<String>,
+) -> Result<i32, CommandError> {
     let tty = terminal::both_ends();
-    let code = match exec::run(client, target(None), argv(std::slice::from_ref(&word)), tty) {
+    let line = argv(std::slice::from_ref(&word), false);
+    let code = match exec::run_as(client, target(None), line, tty, user.clone()) {
         // No single box to take it: the host says what is wrong with the word as a box.
         Err(Ended::Host(e)) if e.code() == Some(ErrorCode::Usage) => {
-            exec::run(client, target(Some(word.clone())), argv(&[]), tty)?
+            exec::run_as(client, target(Some(word.clone())), argv(&[], false), tty, user)?
         }
         other => other?,
     };
@@ -238,8 +308,9 @@ fn as_command(ui: &Ui, client: &Client, word: String) -> Result<i32, CommandErro
     Ok(code)
 }
 
-fn argv(command: &[String]) -> Vec<String> {
+fn argv(command: &[String], plain: bool) -> Vec<String> {
     let words: &[&str] = match command {
+        [] if plain => &["bash"],
         [] => &["bash", "-l"],
         [line] if line.contains(char::is_whitespace) => &["sh", "-c", line],
         words => return words.to_vec(),
@@ -252,10 +323,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn one_host_of_sshs_configuration() {
+        let text = "# Written\n\nHost agentbox-a a\n  Port 1\n\nHost agentbox-ab\n  Port 2\n";
+        assert_eq!(block_of(text, "agentbox-a").unwrap(), "Host agentbox-a a\n  Port 1\n");
+        assert_eq!(block_of(text, "agentbox-ab").unwrap(), "Host agentbox-ab\n  Port 2\n");
+        assert_eq!(block_of(text, "Port"), None);
+    }
+
+    #[test]
     fn boxes_16_33_words_stay_words() {
-        let given =
-            |words: &[&str]| argv(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>());
+        let given = |words: &[&str]| {
+            argv(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>(), false)
+        };
         assert_eq!(given(&[]), ["bash", "-l"]);
+        assert_eq!(argv(&[], true), ["bash"]);
         assert_eq!(given(&["ls"]), ["ls"]);
         assert_eq!(given(&["printf", "%s|", "a b", "c"]), ["printf", "%s|", "a b", "c"]);
         assert_eq!(given(&["echo $HOME"]), ["sh", "-c", "echo $HOME"]);

@@ -120,7 +120,7 @@ fn look(ctx: &Context, args: &Args) -> Result<String, CommandError> {
     Ok(render(ctx.ui.out, &status, now))
 }
 
-fn render(look: Look, status: &HostStatus, now: Timestamp) -> String {
+pub(super) fn render(look: Look, status: &HostStatus, now: Timestamp) -> String {
     let mut text = String::new();
     let mut row = |label: &str, value: &str| {
         let _ = writeln!(text, "{label:<11}{value}");

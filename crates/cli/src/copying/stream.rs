@@ -23,7 +23,7 @@ const REDRAW: Duration = Duration::from_millis(200);
 
 fn open(client: &Client, target: &Target, args: &[&str]) -> Result<Conversation, CommandError> {
     let argv = std::iter::once(CTL).chain(args.iter().copied()).map(str::to_owned).collect();
-    let exec = Exec { target: target.clone(), argv, tty: false, cols: 0, rows: 0 };
+    let exec = Exec { target: target.clone(), argv, tty: false, cols: 0, rows: 0, user: None };
     Ok(client.open(&Request::Exec(exec))?)
 }
 

@@ -12,3 +12,4 @@ mod launch;
 mod prepare;
 mod shell;
 mod support;
+mod surface;

@@ -38,6 +38,7 @@ impl Api {
                 args: Vec::new(),
                 env: variables(&request, &record, one.agent),
                 sync: false,
+                skip_permissions: None,
                 begin: Begin::Last,
             };
             let target = Target::id(&id);

@@ -19,6 +19,8 @@ pub struct Job {
     pub args: Vec<String>,
     pub session_name: Option<String>,
     pub sync: bool,
+    #[serde(default)]
+    pub skip_permissions: Option<bool>,
     pub gate: Gate,
     pub cols: u16,
     pub rows: u16,
@@ -96,6 +98,7 @@ pub(crate) mod tests {
             args: vec!["--model".into(), "x".into()],
             session_name: None,
             sync: true,
+            skip_permissions: None,
             gate: Gate::Running(5),
             cols: 80,
             rows: 24,

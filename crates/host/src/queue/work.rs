@@ -232,6 +232,7 @@ impl Core {
             args: job.words(),
             env: login,
             sync: job.sync,
+            skip_permissions: job.skip_permissions,
             begin: Begin::default(),
         };
         let (cols, rows) = (job.cols, job.rows);
