@@ -285,6 +285,11 @@ fn boxes_16_47_portless_gets_routes_when_its_proxy_runs() {
     expect(port, &format!("fix.localhost:{port}"), &format!("hello for fix.localhost:{port}"));
     assert_eq!(world.ok(&["url", "mine", "--print"]), format!("http://mine.localhost:{port}\n"));
     assert!(portless.routes().contains("localhost:9 "), "{}", portless.routes());
+    // One that the person wants no names for has none there.
+    world.ok(&["create", "-n", "unnamed", "--no-portless"]);
+    let own = format!("http://unnamed.localhost:{port}\n");
+    assert_eq!(world.ok(&["url", "unnamed", "--print"]), own);
+    assert!(!portless.routes().contains("unnamed"), "{}", portless.routes());
 
     // A start gives the box other ports; the route leads to it all the same.
     world.ok(&["stop", "fix"]);

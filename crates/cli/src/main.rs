@@ -25,6 +25,7 @@ mod interrupt;
 mod json;
 mod launch;
 mod mounts;
+mod overview;
 mod place;
 mod progress;
 mod project;
@@ -42,11 +43,14 @@ mod time;
 mod ui;
 
 use args::Cli;
-use clap::{CommandFactory, Parser};
+use clap::FromArgMatches;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::from_arg_matches(&overview::command().get_matches()) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     let ui = ui::Ui::from_environment(cli.color);
     let Some(command) = cli.command else {
         return help(&ui);
@@ -63,6 +67,6 @@ fn main() -> ExitCode {
 
 /// Without a command there is nothing wrong: the person wants to know what there is.
 fn help(ui: &ui::Ui) -> ExitCode {
-    let _ = ui.out(&Cli::command().render_help().to_string());
+    let _ = ui.out(&overview::command().render_help().to_string());
     ExitCode::SUCCESS
 }
