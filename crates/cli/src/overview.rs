@@ -5,7 +5,10 @@ use clap::{Command, CommandFactory};
 use std::fmt::Write;
 
 const GROUPS: [(&str, &[&str]); 7] = [
-    ("Make boxes and put agents to work", &["create", "claude", "codex", "opencode", "fork", "queue"]),
+    (
+        "Make boxes and put agents to work",
+        &["create", "claude", "codex", "opencode", "fork", "queue"],
+    ),
     (
         "Work in a box",
         &["shell", "attach", "agent", "drive", "code", "open", "url", "screen", "ssh-config"],
@@ -19,15 +22,23 @@ const GROUPS: [(&str, &[&str]); 7] = [
         &["pause", "unpause", "stop", "start", "limits", "recover", "destroy", "prune"],
     ),
     ("Files, commits and checkpoints", &["cp", "download", "git", "checkpoint"]),
-    (
-        "Answer boxes",
-        &["approvals", "approve", "deny", "grants", "mute", "quiet", "audit"],
-    ),
+    ("Answer boxes", &["approvals", "approve", "deny", "grants", "mute", "quiet", "audit"]),
     (
         "Set it up",
         &[
-            "config", "secrets", "integrations", "validate", "prepare", "doctor", "demo", "host", "serve",
-            "quit", "self-update", "completions", "man",
+            "config",
+            "secrets",
+            "integrations",
+            "validate",
+            "prepare",
+            "doctor",
+            "demo",
+            "host",
+            "serve",
+            "quit",
+            "self-update",
+            "completions",
+            "man",
         ],
     ),
 ];
@@ -35,8 +46,10 @@ const GROUPS: [(&str, &[&str]); 7] = [
 /// The command line, with its commands in groups.
 pub fn command() -> Command {
     let command = Cli::command();
-    let template =
-        format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}Options:\n{{options}}{{after-help}}", groups(&command));
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}Options:\n{{options}}{{after-help}}",
+        groups(&command)
+    );
     command.help_template(template)
 }
 
@@ -60,7 +73,8 @@ fn groups(command: &Command) -> String {
         put(title, &found);
     }
     let is_grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
-    let others = command.get_subcommands().filter(|c| !c.is_hide_set() && !is_grouped(c.get_name()));
+    let others =
+        command.get_subcommands().filter(|c| !c.is_hide_set() && !is_grouped(c.get_name()));
     put("More", &others.collect::<Vec<_>>());
     text
 }

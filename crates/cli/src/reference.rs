@@ -4,6 +4,7 @@
 //! variable the test fails when the page and the program differ.
 
 use crate::args::Cli;
+use clap::builder::PossibleValue;
 use clap::{Arg, Command, CommandFactory};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -86,7 +87,7 @@ fn spelling(arg: &Arg) -> String {
 fn values(arg: &Arg) -> String {
     let possible = arg.get_possible_values();
     let names: Vec<_> =
-        possible.iter().filter(|v| !v.is_hide_set()).map(|v| v.get_name()).collect();
+        possible.iter().filter(|v| !v.is_hide_set()).map(PossibleValue::get_name).collect();
     if names.is_empty() || !arg.get_action().takes_values() {
         String::new()
     } else {

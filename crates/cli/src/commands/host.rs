@@ -126,10 +126,8 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
 }
 
 fn look(ctx: &Context) -> Result<View, CommandError> {
-    let status = match launch::is_running(&ctx.home) {
-        true => Some(ctx.client_if_running().call(&Request::Status)?),
-        false => None,
-    };
+    let running = launch::is_running(&ctx.home);
+    let status = running.then(|| ctx.client_if_running().call(&Request::Status)).transpose()?;
     Ok(View::of(&ctx.home, status))
 }
 

@@ -15,8 +15,16 @@ env: { [key in string]: SecretText },
 /**
  * The person's own settings of the agent are brought to the box first.
  */
-sync: boolean, begin?: Begin, } | { "kind": "shell", 
+sync: boolean, 
+/**
+ * Whether it asks before each step, in this box from now on; none leaves that as it is.
+ */
+skipPermissions?: boolean, begin?: Begin, } | { "kind": "shell", 
 /**
  * `shell`, or what follows `shell-`; none takes the lowest free number.
  */
-label: string | null, };
+label: string | null, 
+/**
+ * Without what a login shell reads first.
+ */
+plain?: boolean, };

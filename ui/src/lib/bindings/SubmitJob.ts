@@ -20,6 +20,10 @@ sessionName: string | null,
  */
 sync: boolean, 
 /**
+ * Whether it asks before each step; none is what the settings say.
+ */
+skipPermissions?: boolean, 
+/**
  * Variables of the person's environment. They are never written down.
  */
 env: { [key in string]: SecretText }, 

@@ -46,7 +46,7 @@ pub struct Args {
 
     /// Arguments as gh pr takes them
     #[arg(last = true, value_name = "ARG")]
-    args: Vec<String>,
+    words: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -95,7 +95,7 @@ impl What {
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let op = args.what.op();
-    let mut words = with_bodies(op, &args.args, text_of)?;
+    let mut words = with_bodies(op, &args.words, text_of)?;
     op.grammar().parse(&words).map_err(|refusal| {
         CommandError::usage(refusal.text).hint("agentbox git pr --help shows examples")
     })?;
