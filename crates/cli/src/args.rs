@@ -4,8 +4,8 @@
 use crate::commands::{
     agent, agent_state, approvals, approve, attach, audit, checkpoints, code, complete_boxes,
     completions, config, cp, create, dashboard, demo, deny, destroy, doctor, download, drive,
-    events, fork, git, grants, host, init, inspect, integrations, limits, list, logs, man, mute, open,
-    pause, prepare, prune, queue, quiet, quit, recover, screen, secrets, self_update, serve,
+    events, fork, git, grants, host, init, inspect, integrations, limits, list, logs, man, mute,
+    open, pause, prepare, prune, queue, quiet, quit, recover, screen, secrets, self_update, serve,
     services, shell, ssh_config, start, status, stop, top, unpause, url, validate, wait,
 };
 use crate::context::Context;
@@ -210,7 +210,7 @@ mod tests {
     /// Commands that show something and change nothing.
     #[test]
     fn every_command_that_only_looks_can_print_json() {
-        const LOOKS: [&[&str]; 28] = [
+        const LOOKS: [&[&str]; 33] = [
             &["list"],
             &["status"],
             &["inspect"],

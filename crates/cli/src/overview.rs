@@ -26,6 +26,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Set it up",
         &[
+            "init",
             "config",
             "secrets",
             "integrations",
