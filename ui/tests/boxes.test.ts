@@ -335,7 +335,7 @@ describe("tasks and services", () => {
     const tell = async (next: BoxStatus) => {
       now = next;
       await opened.say({ type: "unitsChanged", id: box().id });
-      await pass(0);
+      await pass(600);
     };
     return { ...opened, tell };
   }
@@ -364,6 +364,16 @@ describe("tasks and services", () => {
     expect(maybe("units-fix-login")).toBeNull();
     await tell(told({ services: [{ ...service, name: "web" }, { ...service, name: "web" }] }));
     expect(words("units-fix-login")).toContain("2 of 2 services up");
+  });
+
+  test("a box that tells them all the time is read twice a second", async () => {
+    const { host, say } = await openWith(told());
+    const reads = () => host.calls.filter((call) => call.method === "units").length;
+    const before = reads();
+    for (let n = 0; n < 100; n++) await say({ type: "unitsChanged", id: box().id });
+    await pass(1100);
+    expect(reads() - before).toBeLessThanOrEqual(2);
+    expect(reads() - before).toBeGreaterThan(0);
   });
 
   test("a file with mistakes is shown with them", async () => {

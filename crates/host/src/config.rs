@@ -21,6 +21,8 @@ use std::path::{Path, PathBuf};
 
 /// More than the reader takes, so that it can say so.
 const MOST: u64 = (1 << 20) + 1;
+/// What is told about one file at once.
+const MOST_TOLD: usize = 100;
 /// At the top of a project's file: which project it is of.
 const OF: &str = "# project: ";
 
@@ -212,7 +214,7 @@ impl Core {
             let error = ControlError::new(ErrorCode::Failed, text);
             match meant {
                 Some(meant) => error.hint(format!("did you mean {meant}?")),
-                None => error.hint("agentbox config list shows all of them."),
+                None => error.hint("agentbox config list --include-advanced shows all of them."),
             }
         })?;
         let value = value.map(|text| {
@@ -232,9 +234,7 @@ impl Core {
                 (project_dir(&self.home, &root).join("config.yaml"), Some(root))
             }
         };
-        if let (Some(_), Some(root)) = (&value, &of)
-            && root.to_str().is_some_and(|root| !root.contains(char::is_control))
-        {
+        if let (Some(_), Some(root)) = (&value, &of) {
             let comment = format!("{}{}", OF.trim_start_matches("# "), root.display());
             edit::begin(&file, &comment).map_err(unwritable)?;
         }
@@ -283,10 +283,11 @@ impl Core {
             let error = found
                 .errors
                 .iter()
+                .take(MOST_TOLD)
                 .fold(error, |error, one| error.hint(format!("  {}", line(one))));
             return Err(error.hint("agentbox validate checks it again."));
         }
-        Ok(found.warnings.iter().chain(&found.looser).map(line).collect())
+        Ok(found.warnings.iter().chain(&found.looser).take(MOST_TOLD).map(line).collect())
     }
 }
 

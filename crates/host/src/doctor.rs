@@ -97,7 +97,7 @@ fn ignored_keys(core: &Core) -> Vec<Check> {
         let file = root.join("agentbox.yaml");
         let keys = settings::ignored_policy_keys(&std::fs::read_to_string(&file).ok()?);
         let detail = format!("{} in {} has no effect", keys.join(", "), file.display());
-        let hint = "a box could write it; put it into the host's config.yaml";
+        let hint = "a box could write it; agentbox config explain KEY says what it is";
         (!keys.is_empty()).then(|| check("relay", "repository", Level::Warn, &detail, Some(hint)))
     };
     roots.into_iter().filter_map(warn).collect()

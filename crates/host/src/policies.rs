@@ -36,12 +36,14 @@ impl Policies for HostPolicies {
         let files = std::iter::once(&self.home).chain(&dirs).map(|dir| dir.join("config.yaml"));
         let files = files.chain([project_root.join(project::FILE_NAME)]);
         let stamps: Vec<Stamp> = files.map(|file| stamp(&file)).collect();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((then, policy)) = known.get(project_root)
-            && *then == stamps
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = known().get(project_root).cloned();
+        if let Some((then, policy)) = last
+            && then == stamps
         {
-            return policy.clone();
+            return policy;
         }
+        // Without the lock: boxes of other projects do not wait for this one's file.
         let policy = match project_settings(&self.home, project_root) {
             Ok(settings) => policy_of(&settings),
             Err(e) => {
@@ -49,7 +51,7 @@ impl Policies for HostPolicies {
                 Policy::default()
             }
         };
-        known.insert(project_root.to_owned(), (stamps, policy.clone()));
+        known().insert(project_root.to_owned(), (stamps, policy.clone()));
         policy
     }
 }

@@ -171,7 +171,7 @@ pub fn draft(folder: &Folder) -> Draft {
 }
 
 fn write(found: &Found) -> String {
-    let mut text = "# What boxes of this project run. agentbox validate checks it; agentbox validate --schema is for\n# your editor. Everything here is a guess: keep what is right.\n".to_owned();
+    let mut text = "# What boxes of this project run. agentbox validate checks it; agentbox validate --schema is for\n# your editor. Everything here is a guess: keep what is right.\n# The box image has Node and npm; whatever else a command needs, a task must install first.\n".to_owned();
     if !found.from.is_empty() {
         let _ = writeln!(text, "# Made from {}.", found.from.join(", "));
     }
@@ -254,8 +254,16 @@ fn quoted(text: &str) -> String {
     {
         return text.to_owned();
     }
-    // What JSON writes in quotes, YAML reads in quotes.
-    serde_json::Value::from(text).to_string()
+    // What JSON writes in quotes, YAML reads in quotes. Nothing in it hides.
+    let mut quoted = String::new();
+    for c in serde_json::Value::from(text).to_string().chars() {
+        if protocol::text::visible(c.encode_utf8(&mut [0; 4])).chars().eq([c]) {
+            quoted.push(c);
+        } else {
+            let _ = write!(quoted, "\\U{:08x}", u32::from(c));
+        }
+    }
+    quoted
 }
 
 #[cfg(test)]

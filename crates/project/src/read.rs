@@ -13,7 +13,7 @@ mod units;
 use crate::problem::Problems;
 use crate::shape::TOP;
 use crate::yaml::{self, Kind, Node};
-use crate::{Parsed, Place, Project, Setting};
+use crate::{Parsed, Project, Setting};
 use fields::{At, Fields, entries};
 
 /// A key nobody knows.
@@ -87,7 +87,7 @@ fn project(root: &Node, reader: Reader, problems: &mut Problems) -> Project {
         project.carry = carry::items(node, &at, problems);
     }
     for (key, node) in section(&fields, "defaults", problems) {
-        leaves(&key.text, node, &mut project.defaults);
+        leaves(&key.text, node, &mut project.defaults, problems);
     }
     for (key, node) in section(&fields, "ide", problems) {
         if let ("auto_open_terminals", Kind::Scalar(scalar)) = (key.text.as_str(), &node.kind) {
@@ -111,21 +111,43 @@ fn section<'a>(
     })
 }
 
+/// More settings than there are, and a longer name than any has. Each leaf holds its whole name, and each
+/// is looked at for itself.
+const MOST_SETTINGS: usize = 200;
+const LONGEST_SETTING: usize = 200;
+
 /// Dotted keys and the letters of their values.
-fn leaves(key: &str, node: &Node, into: &mut Vec<Setting>) {
-    let mut leaf = |place: Place, key: &str, value: &str| {
-        into.push(Setting { place, key: key.to_owned(), value: value.to_owned() });
+fn leaves(key: &str, node: &Node, into: &mut Vec<Setting>, problems: &mut Problems) {
+    let too_much = if into.len() >= MOST_SETTINGS {
+        format!("has more than {MOST_SETTINGS} values")
+    } else if key.len() > LONGEST_SETTING {
+        "has a name that is too long for a setting".to_owned()
+    } else {
+        String::new()
+    };
+    if !too_much.is_empty() {
+        if !problems.errors.iter().any(|known| known.code == "Y071") {
+            problems.error("Y071", node.place, "defaults", &too_much);
+        }
+        return;
+    }
+    let name = |below: &str| {
+        let room = LONGEST_SETTING + 1;
+        format!("{key}{}", below.chars().take(room).collect::<String>())
     };
     match &node.kind {
-        Kind::Scalar(scalar) => leaf(node.place, key, &scalar.text),
+        Kind::Scalar(scalar) => {
+            let (place, value) = (node.place, scalar.text.clone());
+            into.push(Setting { place, key: key.to_owned(), value });
+        }
         Kind::List(all) => {
-            for (at, one) in all.iter().enumerate() {
-                leaves(&format!("{key}[{at}]"), one, into);
+            for (at, one) in all.iter().enumerate().take(MOST_SETTINGS + 1) {
+                leaves(&name(&format!("[{at}]")), one, into, problems);
             }
         }
         Kind::Map(pairs) => {
-            for (below, node) in pairs {
-                leaves(&format!("{key}.{}", below.text), node, into);
+            for (below, node) in pairs.iter().take(MOST_SETTINGS + 1) {
+                leaves(&name(&format!(".{}", below.text)), node, into, problems);
             }
         }
     }

@@ -332,3 +332,13 @@ fn what_is_shown_of_a_hostile_file_is_bounded_and_visible() {
     let long = format!("services: {{{}: 5}}", "a".repeat(90_000));
     assert!(Project::parse(&long).errors[0].line("f").len() < 500);
 }
+
+#[test]
+fn y071_settings_without_end_are_not_taken() {
+    let many = format!("defaults: {{a: [{}]}}\n", "0,".repeat(50_000));
+    assert!(one(&many, "Y071", "defaults").contains("more than 200"));
+    let long = format!("defaults: {{{}: [{}]}}\n", "a".repeat(900_000), "0,".repeat(50_000));
+    assert!(one(&long, "Y071", "defaults").contains("too long"));
+    let deep = format!("defaults: {{{}: {{b: 1}}}}\n", "a".repeat(500));
+    let _ = one(&deep, "Y071", "defaults");
+}

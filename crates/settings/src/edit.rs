@@ -84,14 +84,20 @@ pub fn unset(file: &Path, key: &str) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Makes a file that is not there yet, with this comment at its top.
+/// Makes a file that is not there yet, with this comment at its top. What cannot be a comment is left
+/// out: names of folders come from repositories, and YAML knows more ends of a line than one.
 pub fn begin(file: &Path, comment: &str) -> Result<(), Error> {
     let _alone = EDITING.lock().unwrap_or_else(PoisonError::into_inner);
     if file.exists() {
         return Ok(());
     }
-    let text: String = comment.lines().map(|line| format!("# {line}\n")).collect();
-    replace(file, &text).map_err(|source| Error::Write { path: file.to_owned(), source })
+    replace(file, &as_comment(comment))
+        .map_err(|source| Error::Write { path: file.to_owned(), source })
+}
+
+/// A line that holds nothing else, or none.
+pub fn as_comment(text: &str) -> String {
+    if protocol::text::visible(text) == text { format!("# {text}\n") } else { String::new() }
 }
 
 /// Writes a whole file anew, if what is in it is in order.

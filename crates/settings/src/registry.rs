@@ -156,7 +156,7 @@ macro_rules! agent {
                 concat!($agent, ".dangerouslySkipPermissions"),
                 Kind::Bool,
                 "true",
-                concat!($title, " does not ask before each step, because a box keeps it in."),
+                concat!($title, " does not ask before each step, because a box keeps it in; OpenCode's own settings decide that."),
             )
             .tighter(),
             Key::project(
@@ -247,7 +247,7 @@ pub const KEYS: &[Key] = &[
     Key::project("box.memory", Kind::Size, "", "The memory of a new box; 0 is no limit.").tighter(),
     Key::project("box.cpus", Kind::Cpus, "", "The processors of a new box; 0 is no limit.")
         .tighter(),
-    Key::project("box.pidsLimit", ANY, "8192", "The processes of a new box.")
+    Key::project("box.pidsLimit", ANY, "8192", "The processes of a new box; 0 is the usual 8192.")
         .tighter_than(PROCESSES),
     Key::project(
         "box.disk",

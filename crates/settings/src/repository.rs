@@ -18,7 +18,8 @@ const LONGEST: usize = 80;
 const SECTIONS: &[&str] =
     &["integrations", "approvals", "relay", "secrets", "engine", "gh", "proxy"];
 /// And these, which end with anything.
-const BEGINNINGS: &[&str] = &["box.autoApprove", "box.withEnv", "git.pushMode"];
+const BEGINNINGS: &[&str] =
+    &["box.autoApprove", "box.withEnv", "box.image", "box.extraCas", "git.pushMode"];
 
 /// Policy keys of an `agentbox.yaml`, at its top or under `defaults:`, in their order and fit to be
 /// shown; at most 20. A text that is no YAML has those that stand before the mistake, one that is far
@@ -152,6 +153,7 @@ integrations:
             ignored_policy_keys(text),
             [
                 "defaults.integrations.notion.enabled",
+                "defaults.box.image",
                 "defaults.box.autoApproveHostActions",
                 "integrations.linear.enabled",
                 "integrations.linear.autoApproveWrites",
@@ -192,7 +194,7 @@ integrations:
             "",
             "- a\n",
             "just text",
-            "tasks:\n  dev: {command: npm run dev, integrations: {x: 1}}\nbox: {image: x}\ngit: {branch: y}\ndefaults: {agent: codex}\n",
+            "tasks:\n  dev: {command: npm run dev, integrations: {x: 1}}\ngit: {branch: y}\ndefaults: {agent: codex}\n",
             "ghosts: {a: 1}\nengineering: 1\n",
         ] {
             assert_eq!(ignored_policy_keys(text), [""; 0], "{text}");

@@ -4,7 +4,6 @@
 //! more than the person's own files do is left out. Nothing here is an error: whoever shows it decides.
 
 use crate::edit::put;
-use crate::kind::Kind;
 use crate::layers::{Layer, Layers, Source};
 use crate::registry::{self, Workspace};
 use serde_norway::Mapping;
@@ -69,11 +68,12 @@ impl Layers {
         let text = crate::kind::shown(&typed.clone().into());
         if let Workspace::Tighter { none } = known.workspace {
             let own = self.decided(name).map_or(known.default.to_owned(), |(_, own)| own);
-            let allows = |kind: Kind, text: &str| match text {
+            let allows = |text: &str, unclear: u64| match text {
                 "" => none,
-                text => kind.rank(text, none).unwrap_or(none),
+                text => known.kind.rank(text, none).unwrap_or(unclear),
             };
-            let (new, old) = (allows(known.kind, &text), allows(known.kind, &own));
+            // What nobody can rank loses: a new value then allows everything, the person's nothing.
+            let (new, old) = (allows(&text, u64::MAX), allows(&own, 0));
             if new == old {
                 return Ok(None);
             }
@@ -112,6 +112,25 @@ mod tests {
         assert_eq!(layers.settings().unwrap(), before.settings().unwrap(), "{key}: {value}");
         assert_eq!(left.len(), 1, "{key}: {value}");
         left.remove(0).why
+    }
+
+    #[test]
+    fn what_cannot_be_ranked_is_not_replaced() {
+        for own in ["4e9", "4000000000.0", "'4e9'"] {
+            let home = tempfile::tempdir().unwrap();
+            std::fs::write(home.path().join("config.yaml"), format!("box: {{memory: {own}}}\n"))
+                .unwrap();
+            if Layers::load(home.path(), &[] as &[PathBuf]).and_then(|l| l.settings()).is_err() {
+                continue;
+            }
+            assert!(
+                matches!(
+                    why(&format!("box: {{memory: {own}}}\n"), "box.memory", "512g"),
+                    Why::Looser { .. }
+                ),
+                "{own}"
+            );
+        }
     }
 
     #[test]

@@ -31,7 +31,8 @@ Written from the program. `agentbox config explain KEY` says the same of one key
 - *file*: where you may set it. **global** is `~/.agentbox/config.yaml` alone; **project** also the file of a
   project (`agentbox config path`), which wins.
 - *repository*: what `defaults:` in a project's `agentbox.yaml` may say of it. A box can write that file, so
-  **tighter** takes only what allows less than your own files do, and **never** takes nothing.
+  **tighter** takes only what allows less than your own files do, **free** takes anything, because it allows
+  nothing, and **never** takes nothing.
 - *holds*: **now** is from the next call, box or session on; **restart** is when AgentBox starts.
 "
     .to_owned();

@@ -34,6 +34,8 @@ import { NO_LONGER_OPEN, answerProblem, asControlError, isYes, outcomeWords } fr
 export const ENDING_MS = 2000;
 /** How often what boxes use is measured, while somebody looks. */
 const USAGE_MS = 3000;
+/** How often tasks and services of one box are read at most. */
+const UNITS_MS = 500;
 /** The host is on this computer: asking every second costs nothing. */
 const RETRY_MS = 1000;
 
@@ -92,6 +94,8 @@ export class AppState {
 
   readonly #backend: Backend;
   #leave: (() => void) | null = null;
+  /** Boxes whose units are being read; whether they changed meanwhile. */
+  readonly #reading = new Map<BoxId, boolean>();
   #retry: ReturnType<typeof setTimeout> | undefined;
 
   constructor(backend: Backend) {
@@ -400,7 +404,22 @@ export class AppState {
     };
   }
 
+  /** A box may tell its state as often as it likes; it is read one at a time and not too often. */
   async #readUnits(id: BoxId): Promise<void> {
+    if (this.#reading.has(id)) {
+      this.#reading.set(id, true);
+      return;
+    }
+    this.#reading.set(id, false);
+    await this.#askUnits(id);
+    setTimeout(() => {
+      const again = this.#reading.get(id) && id in this.units;
+      this.#reading.delete(id);
+      if (again) void this.#readUnits(id);
+    }, UNITS_MS);
+  }
+
+  async #askUnits(id: BoxId): Promise<void> {
     try {
       const units = await this.#call<BoxStatus | null>({ method: "units", params: toBox(id) });
       if (id in this.units) this.units = { ...this.units, [id]: units };

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{CheckpointKind, CheckpointView, CreateCheckpoint, Request};
 use protocol::text::{size, visible};
-use settings::Settings;
+use std::path::Path;
 
 /// Keep boxes as they are, and start new ones from there
 ///
@@ -227,10 +227,13 @@ fn remove(ctx: &Context, client: &Client, id: &str, yes: bool) -> Outcome {
         ctx.ui.say(&format!("new boxes of {} start from the box image", visible(&found.project)));
     }
     // A setting is the person's own word; it is not changed behind their back.
-    let settings = Settings::load(&ctx.home);
-    if settings.is_ok_and(|s| s.boxes.image.as_deref() == Some(&found.id)) {
-        ctx.ui
-            .warn("box.image in config.yaml still names it; new boxes will fail until it does not");
+    let settings = super::config::root_of(Path::new("."))
+        .ok()
+        .and_then(|root| host::project_settings(&ctx.home, &root).ok());
+    if settings.is_some_and(|s| s.boxes.image.as_deref() == Some(&found.id)) {
+        ctx.ui.warn(
+            "box.image in the settings still names it; new boxes will fail until it does not",
+        );
     }
     Ok(Exit::OK)
 }

@@ -17,16 +17,18 @@ use protocol::integrations::Layer;
 use protocol::text::visible;
 use settings::registry::{Holds, Key, Scope};
 use std::path::PathBuf;
+pub use view::root_of;
 use view::{Place, View};
 
 /// Show and change settings
 ///
 /// A setting comes from the built-in default, your global file, your file for a project, or the
 /// project's agentbox.yaml, which can only tighten. What a command line says wins over all of them.
-/// Exits with 1 when there is no such setting and with 2 when a value is none of it.
+/// Exits with 1 when there is no such setting and with 2 when a value does not fit it or a file has
+/// a mistake.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  agentbox config list                      every setting, and who decided it
+  agentbox config list                      the settings, and who decided them
   agentbox config explain box.memory        what it is for, and what each file says
   agentbox config set box.memory 4g         for boxes of the project in this folder
   agentbox config set box.memory 4g --global
@@ -75,7 +77,7 @@ enum Action {
         #[arg(short, long)]
         json: bool,
     },
-    /// Show every setting, and who decided it
+    /// Show settings and who decided them; --include-advanced shows every one
     List {
         /// What all files come to, or what one of them says
         #[arg(long, value_enum, default_value = "effective")]
@@ -120,7 +122,7 @@ enum Action {
         /// Your file for the project in this folder [default]
         #[arg(long, conflicts_with = "global")]
         project: bool,
-        /// The project's agentbox.yaml
+        /// The project's agentbox.yaml, in place; its mistakes are shown afterwards
         #[arg(long, conflicts_with_all = ["global", "project"])]
         workspace: bool,
     },
@@ -179,7 +181,7 @@ fn known(key: &str) -> Result<&'static Key, CommandError> {
         let error = CommandError::failed(format!("there is no setting {}", visible(key)));
         match meant {
             Some(meant) => error.hint(format!("did you mean {meant}?")),
-            None => error.hint("agentbox config list shows all of them"),
+            None => error.hint("agentbox config list --include-advanced shows all of them"),
         }
     })
 }
@@ -230,6 +232,17 @@ fn change(ctx: &Context, key: &str, value: Option<String>, file: &Which, as_json
     };
     if value.is_some() && view.from != written {
         ctx.ui.hint(&format!("{} decides it here; agentbox config explain {key}", view.from));
+    }
+    let own = match view.from {
+        "default" => None,
+        "workspace" => Some("agentbox.yaml still sets it".to_owned()),
+        from => {
+            let flag = if from == "global" { " --global" } else { "" };
+            Some(format!("your {from} file still sets it; agentbox config unset {key}{flag}"))
+        }
+    };
+    if let Some(still) = own.filter(|_| value.is_none()) {
+        ctx.ui.hint(&still);
     }
     Ok(Exit::OK)
 }

@@ -249,7 +249,8 @@ pub fn request(ctx: &Context, options: Options) -> Result<CreateBox, CommandErro
 
 /// A compose file in the project of somebody who has not said yet whether boxes get an engine.
 fn undecided_compose(ctx: &Context, create: &CreateBox) -> Option<&'static str> {
-    let settings = settings::Settings::load(&ctx.home).ok()?;
+    let root = super::config::root_of(Path::new(&create.workspace)).ok()?;
+    let settings = host::project_settings(&ctx.home, &root).ok()?;
     if create.docker.is_some() || settings.boxes.docker != settings::InnerDocker::Auto {
         return None;
     }

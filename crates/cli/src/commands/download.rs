@@ -226,7 +226,7 @@ fn job(args: Args) -> Job {
 
 fn claude() -> Vec<Group> {
     let names = &["skills", "agents", "commands"];
-    vec![Group { from: "/home/vscode/.claude", names, to: ".claude", tame: |_| None }]
+    vec![Group { from: "/home/vscode/.claude", names, to: ".claude", tame: tame::claude }]
 }
 
 fn codex() -> Vec<Group> {

@@ -52,10 +52,19 @@ struct Report<'a> {
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let path = args.path.as_deref().unwrap_or(Path::new("."));
-    let cannot = |why: &str| CommandError::usage(format!("{}: {why}", path.display()));
+    let cannot = |why: &str| CommandError::usage(format!("{}: {why}", shown(path)));
     let folder = path.canonicalize().map_err(|e| cannot(&e.to_string()))?;
     if !folder.is_dir() {
         return Err(cannot("is not a folder"));
+    }
+    let root = super::config::root_of(&folder)?;
+    if !args.print && root != folder {
+        let text = format!(
+            "{} is a folder of {}; boxes read {FILE_NAME} at its top",
+            shown(&folder),
+            shown(&root)
+        );
+        return Err(CommandError::usage(text).hint(format!("agentbox init {}", shown(&root))));
     }
     let draft = draft(&look(&folder));
     let parsed = Project::parse(&draft.text);
@@ -80,11 +89,15 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     } else if args.print {
         ctx.ui.out(&draft.text)?;
     } else {
-        ctx.ui.out(&format!("{}\n", file.display()))?;
+        ctx.ui.out(&format!("{}\n", shown(&file)))?;
         ctx.ui.say(&told(&draft));
         ctx.ui.hint("look it through, then agentbox create");
     }
     Ok(Exit::OK)
+}
+
+fn shown(path: &Path) -> String {
+    protocol::text::visible(&path.display().to_string())
 }
 
 fn told(draft: &Draft) -> String {
@@ -103,7 +116,8 @@ fn look(folder: &Path) -> Folder {
     let mut found = Folder::default();
     for name in Folder::NAMES {
         let path = folder.join(name);
-        if !path.is_file() {
+        // A link may lead to what is no part of the project and must not come into its file.
+        if !path.symlink_metadata().is_ok_and(|data| data.is_file()) {
             continue;
         }
         let text = if Folder::is_read(name) { read(&path) } else { String::new() };
@@ -115,14 +129,15 @@ fn look(folder: &Path) -> Folder {
 /// What can be read of a file; of one that cannot, its name says enough.
 fn read(path: &Path) -> String {
     let mut bytes = Vec::new();
-    if let Ok(file) = std::fs::File::open(path) {
+    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+    if let Ok(file) = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path) {
         let _ = file.take(MOST).read_to_end(&mut bytes);
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn write(file: &Path, text: &str, force: bool) -> Result<(), CommandError> {
-    let cannot = |e: std::io::Error| CommandError::failed(format!("{}: {e}", file.display()));
+    let cannot = |e: std::io::Error| CommandError::failed(format!("{}: {e}", shown(file)));
     if force {
         let folder = file.parent().unwrap_or(Path::new("."));
         let mut new = tempfile::Builder::new()
@@ -136,7 +151,7 @@ fn write(file: &Path, text: &str, force: bool) -> Result<(), CommandError> {
     let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(file);
     match made {
         Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-            let text = format!("{} is there already", file.display());
+            let text = format!("{} is there already", shown(file));
             Err(CommandError::failed(text)
                 .hint("agentbox init --print shows what would be written; --force writes it"))
         }

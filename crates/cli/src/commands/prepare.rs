@@ -96,7 +96,9 @@ struct Prepared {
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
-    let settings = Settings::load(&ctx.home).map_err(|e| CommandError::usage(e.to_string()))?;
+    let root = super::config::root_of(Path::new("."))?;
+    let settings =
+        host::project_settings(&ctx.home, &root).map_err(|e| CommandError::usage(e.to_string()))?;
     if !args.builds() {
         return inventory::run(ctx, &settings, args.json);
     }

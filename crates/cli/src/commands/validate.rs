@@ -128,7 +128,9 @@ fn find(path: &Path) -> Result<PathBuf, CommandError> {
         return Ok(found);
     }
     let above = found.ancestors().map(|folder| folder.join(FILE_NAME)).find(|file| file.is_file());
-    above.ok_or_else(|| cannot(&format!("no {FILE_NAME} was found here or above")))
+    above.ok_or_else(|| {
+        cannot(&format!("no {FILE_NAME} was found here or above")).hint("agentbox init writes one")
+    })
 }
 
 fn read(path: &Path) -> Result<String, CommandError> {

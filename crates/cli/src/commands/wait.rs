@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 #[command(after_help = "Examples:
   agentbox wait fix-login
   agentbox wait fix-login --units db,web
-  agentbox wait fix-login --timeout 10s && agentbox shell fix-login -- make test")]
+  agentbox wait fix-login --timeout 10s && agentbox shell fix-login -- npm test")]
 pub struct Args {
     /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
     /// box]

@@ -56,3 +56,18 @@ fn every_kind_of_project_gets_a_file_in_order() {
     let home = Home::new();
     let _ = home.run(&["init", "/no/such/folder"]).exits(2).says("/no/such/folder");
 }
+
+#[test]
+fn links_are_not_followed_and_nothing_hides() {
+    let home = Home::new();
+    let folder = home.project();
+    let secret = home.path().join("hosts.yml");
+    std::fs::write(&secret, "oauth_token: gho_secret\n").unwrap();
+    std::os::unix::fs::symlink(&secret, folder.join("Procfile.dev")).unwrap();
+    let shown = home.run(&["init", "--print"]).exits(0).stdout;
+    assert!(!shown.contains("gho_secret"), "{shown}");
+    std::fs::remove_file(folder.join("Procfile.dev")).unwrap();
+    std::fs::write(folder.join("Procfile.dev"), "web: run \u{202e}\u{9b}2J\n").unwrap();
+    let shown = home.run(&["init", "--print"]).exits(0).stdout;
+    assert!(shown.contains("\\U0000202e\\U0000009b2J"), "{shown}");
+}

@@ -82,7 +82,8 @@ fn compose(folder: &Folder, found: &mut Found) {
     let Some(name) = found.free(&["compose"]) else { return };
     found.services.push(Unit {
         name,
-        comment: "Needs an engine in the box: agentbox config set box.docker on, then a new box."
+        comment: "Needs an engine in the box: agentbox config set box.docker on, then a new box. Start it there: \
+                  agentbox-ctl start compose"
             .to_owned(),
         command: "docker compose up".to_owned(),
         waits: true,

@@ -276,6 +276,20 @@ fn a_whole_file_is_written_when_it_is_in_order() {
     begin(&file, "c").unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "# b\n");
     let new = file.with_file_name("new.yaml");
-    begin(&new, "project: /srv/shop\nmore").unwrap();
-    assert_eq!(std::fs::read_to_string(&new).unwrap(), "# project: /srv/shop\n# more\n");
+    begin(&new, "project: /srv/shop").unwrap();
+    assert_eq!(std::fs::read_to_string(&new).unwrap(), "# project: /srv/shop\n");
+}
+
+#[test]
+fn a_folders_name_writes_nothing_but_a_comment() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a\u{2028}gh: {checkout: true}", "a\u{2029}b", "a\nb: 1", "a\u{85}b", "a\rb"] {
+        let file = dir.path().join("config.yaml");
+        begin(&file, &format!("project: /src/{name}")).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "", "{name:?}");
+        std::fs::remove_file(&file).unwrap();
+        begin(&file, "project: /src/shop").unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "# project: /src/shop\n");
+        std::fs::remove_file(&file).unwrap();
+    }
 }

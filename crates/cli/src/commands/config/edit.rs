@@ -50,18 +50,22 @@ pub fn run(ctx: &Context, global: bool, workspace: bool) -> Outcome {
 
 /// What an empty file begins with.
 fn begun(global: bool, root: &Path) -> String {
-    let page = "# agentbox config list shows every setting.\n";
-    if global { page.to_owned() } else { format!("# project: {}\n{page}", root.display()) }
+    let page = "# agentbox config list --include-advanced shows every setting.\n";
+    let of = settings::edit::as_comment(&format!("project: {}", root.display()));
+    if global { page.to_owned() } else { of + page }
 }
 
 /// The project's own file is edited in place; a mistake in it changes nothing until a box is made.
 fn edit_workspace(ctx: &Context, file: &Path) -> Outcome {
+    // A link in a repository may lead to a file that is none of the project's.
+    if file.symlink_metadata().is_ok_and(|data| !data.is_file()) {
+        let text = format!("{} is no plain file", visible(&file.display().to_string()));
+        return Err(CommandError::failed(text).hint("put a file in its place"));
+    }
     open(file)?;
-    let text = match std::fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Exit::OK),
-        Err(e) => return Err(CommandError::failed(format!("{}: {e}", file.display()))),
-    };
+    let read = host::read_project_file(file.parent().unwrap_or(Path::new(".")));
+    let failed = |why| CommandError::failed(format!("{FILE_NAME} cannot be read: {why}"));
+    let Some(text) = read.map_err(failed)? else { return Ok(Exit::OK) };
     let parsed = Project::parse(&text);
     for problem in parsed.errors.iter().chain(&parsed.warnings) {
         ctx.ui.warn(&visible(&problem.line(FILE_NAME)));
@@ -84,5 +88,5 @@ fn open(file: &Path) -> Result<(), CommandError> {
     if ended.success() {
         return Ok(());
     }
-    Err(CommandError::failed(format!("{} ended badly; nothing was changed", visible(program))))
+    Err(CommandError::failed(format!("{} ended badly", visible(program))))
 }

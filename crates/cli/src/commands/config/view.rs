@@ -8,7 +8,7 @@ use protocol::text::visible;
 use serde::Serialize;
 use settings::Layers;
 use settings::registry::{Holds, Key, Scope, Workspace};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A person in a project.
 pub struct Place {
@@ -24,7 +24,14 @@ impl Place {
     pub fn here(ctx: &Context) -> Result<Self, CommandError> {
         let root = root()?;
         let layers = host::project_layers(&ctx.home, &root).map_err(|e| {
-            CommandError::usage(e.to_string()).hint("agentbox config edit --global")
+            let text = e.to_string();
+            let is_global = text.contains(&ctx.home.join("config.yaml").display().to_string());
+            let hint = if is_global {
+                "agentbox config edit --global"
+            } else {
+                "agentbox config edit opens your file for this project"
+            };
+            CommandError::usage(text).hint(hint)
         })?;
         let text = host::read_project_file(&root).unwrap_or_else(|why| {
             ctx.ui.warn(&format!("{FILE_NAME} cannot be read: {why}"));
@@ -106,9 +113,13 @@ impl Place {
 }
 
 fn root() -> Result<PathBuf, CommandError> {
-    let here = current_dir().ok_or_else(|| CommandError::usage("this folder is not there"))?;
+    root_of(&current_dir().ok_or_else(|| CommandError::usage("this folder is not there"))?)
+}
+
+/// The project a folder belongs to.
+pub fn root_of(folder: &Path) -> Result<PathBuf, CommandError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(boxes::project::project_root(&here))?)
+    Ok(runtime.block_on(boxes::project::project_root(folder))?)
 }
 
 /// One setting as it is.
