@@ -96,7 +96,8 @@ struct Prepared {
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
-    let root = super::config::root_of(Path::new("."))?;
+    // A folder that is no project, or somebody else's, has no settings of its own.
+    let root = super::config::root_of(Path::new(".")).unwrap_or_else(|_| ctx.home.clone());
     let settings =
         host::project_settings(&ctx.home, &root).map_err(|e| CommandError::usage(e.to_string()))?;
     if !args.builds() {
