@@ -22,11 +22,8 @@ pub fn show_in(
     // The other place is not in this folder's project for sure: the box goes by its id.
     let view: BoxView = client.call(&Request::FindBox { target: target(which) })?;
     let id = view.id.to_string();
-    if protocol::sessions::is_shell(session) {
-        let label = session.strip_prefix("shell-").unwrap_or(session);
-        return tmux.show(ctx, &["shell", "attach", &id, "-n", label]);
-    }
-    tmux.show(ctx, &["attach", &id, "--session-name", session, "--inline"])
+    let session = format!("--session-name={session}");
+    tmux.show(ctx, &["attach", &id, &session, "--inline"])
 }
 
 /// Hands the terminal to a session until it is left or ends. Ends as the session's program did, or

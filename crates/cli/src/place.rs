@@ -91,9 +91,7 @@ impl Tmux {
         if let Some(target) = &self.target {
             tmux.arg("-t").arg(target);
         }
-        if let Some(here) = crate::context::current_dir() {
-            tmux.arg("-c").arg(here);
-        }
+        // It takes over this folder by itself. Given by name, tmux would run what stands in `#(…)` there.
         tmux.arg("--").arg(program).arg("--home").arg(&ctx.home).args(words);
         let cannot = |why: String| {
             CommandError::failed(format!("tmux did not open a place for it: {why}"))

@@ -52,6 +52,7 @@ impl Api {
             let argv = words.iter().map(|word| (*word).to_owned()).collect();
             NewSession { name, argv, env: BTreeMap::new(), agent: None, cols, rows }
         };
+        let mut said = None;
         let plan = match start.what {
             SessionKind::Agent { agent, name, args, env, sync, skip_permissions, begin } => {
                 let mut settings =
@@ -65,9 +66,10 @@ impl Api {
                         return Err(taken(&record, &name));
                     }
                 }
-                let wish = self.asks(&id, agent, skip_permissions).await?;
+                let wish = record.wishes.skip_permissions.get(&agent).copied();
                 settings.dangerously_skip_permissions =
-                    wish.or(settings.dangerously_skip_permissions);
+                    skip_permissions.or(wish).or(settings.dangerously_skip_permissions);
+                said = skip_permissions;
                 if sync && settings.sync && !record.wishes.isolated.contains(&agent) {
                     self.core.sync_agent(&boxes, &record, agent).await?;
                 }
@@ -95,6 +97,7 @@ impl Api {
         }
         if let Some(agent) = plan.agent {
             self.core.with_known(&id, |known| known.started.insert(agent));
+            self.keep_wish(&id, agent, said).await?;
         }
         let created = crate::store::now() / 1000;
         let line = SessionLine { name: plan.name, created, attached: 0, agent: plan.agent };
@@ -128,18 +131,17 @@ impl Api {
         self.view(&id)
     }
 
-    /// Whether the person said that an agent of a box need not ask, or must; now, or when they started
-    /// it before. It holds for the box, so that an agent that comes back by itself comes back as it was.
-    async fn asks(&self, id: &BoxId, agent: Agent, said: Option<bool>) -> Reply<Option<bool>> {
-        let Some(mut record) = self.core.record(id) else { return Ok(said) };
+    /// That the person said an agent of a box need not ask, or must. It holds for the box, so that an
+    /// agent that comes back by itself comes back as it was.
+    async fn keep_wish(&self, id: &BoxId, agent: Agent, said: Option<bool>) -> Reply<()> {
+        let Some(mut record) = self.core.record(id) else { return Ok(()) };
         let before = record.wishes.skip_permissions.get(&agent).copied();
-        let Some(skips) = said.filter(|said| before != Some(*said)) else { return Ok(before) };
+        let Some(skips) = said.filter(|said| before != Some(*said)) else { return Ok(()) };
         record.wishes.skip_permissions.insert(agent, skips);
         let how = if skips { "without asking" } else { "and asks before each step" };
         let summary = format!("{} works in {} {how}", agent.title(), record.name);
         let data = serde_json::json!({ "agent": agent, "skipPermissions": skips });
-        self.core.change(record, "box-changed", summary, data).await?;
-        Ok(Some(skips))
+        self.core.change(record, "box-changed", summary, data).await
     }
 
     /// The box holds a login from now on; that is said wherever it is shown.

@@ -141,12 +141,12 @@ fn leaves(key: &str, node: &Node, into: &mut Vec<Setting>, problems: &mut Proble
             into.push(Setting { place, key: key.to_owned(), value });
         }
         Kind::List(all) => {
-            for (at, one) in all.iter().enumerate().take(MOST_SETTINGS + 1) {
+            for (at, one) in all.iter().enumerate() {
                 leaves(&name(&format!("[{at}]")), one, into, problems);
             }
         }
         Kind::Map(pairs) => {
-            for (below, node) in pairs.iter().take(MOST_SETTINGS + 1) {
+            for (below, node) in pairs {
                 leaves(&name(&format!(".{}", below.text)), node, into, problems);
             }
         }

@@ -170,6 +170,7 @@ impl Tmux<'_> {
     fn tried(&self, words: &[&str]) -> Result<String, String> {
         let mut tmux = Command::new("tmux");
         tmux.args(["-f", "/dev/null", "-S"]).arg(self.host.home.tmp().join("tmux"));
+        tmux.env("OWNED", self.host.home.tmp().join("owned"));
         let output = tmux.args(words).env_remove("TMUX").output().expect("tmux");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
@@ -204,6 +205,10 @@ fn in_tmux_a_session_is_shown_in_a_pane_or_a_window_of_its_own() {
         let line = format!("{program} --home {home} {words}; echo ended $?");
         tmux.run(&["send-keys", "-t", "me:0.0", &line, "Enter"]);
     };
+    // A folder of a repository may be called anything.
+    let folder = host.home.tmp().join("#(touch $OWNED)");
+    std::fs::create_dir(&folder).unwrap();
+    tmux.run(&["send-keys", "-t", "me:0.0", &format!("cd '{}'", folder.display()), "Enter"]);
     type_in("attach fix-login --attach-in split");
     tmux.shows("me:0.0", "ended 0");
     tmux.shows("me:0.0", "Shown beside this pane.");
@@ -212,6 +217,7 @@ fn in_tmux_a_session_is_shown_in_a_pane_or_a_window_of_its_own() {
     type_in("claude start fix-login --no-resync --attach-in window");
     tmux.shows("me:1.0", "hello from the box");
     assert_eq!(tmux.run(&["list-windows", "-t", "me"]).lines().count(), 2);
+    assert!(!host.home.tmp().join("owned").exists(), "the folder's name was run");
     // Both show the agent's session of exactly that box.
     let shown: Vec<Value> = host.asked().into_iter().filter(|r| r["method"] == "exec").collect();
     assert_eq!(shown.len(), 2, "{shown:?}");
