@@ -262,7 +262,7 @@ fn boxes_16_46_a_default_that_is_removed_is_none() {
         .unwrap();
     let removed = world.agentbox(&["checkpoint", "rm", "warm", "-y"]);
     assert!(removed.status.success(), "{}", text(&removed.stderr));
-    assert!(text(&removed.stderr).contains("box.image in config.yaml still names it"));
+    assert!(text(&removed.stderr).contains("box.image in the settings still names it"));
     assert!(std::fs::read_to_string(&config).unwrap().contains(id));
     std::fs::write(&config, settings).unwrap();
     assert_eq!(world.create("after")["image"], plain);
