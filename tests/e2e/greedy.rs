@@ -151,16 +151,16 @@ fn a_log_without_an_end_is_kept_short() {
     make(&world, "loud", &[]);
     let (before, _) = host_memory(&world);
     // As fast as it goes, with long lines, short ones and none at all.
-    let flood = "sudo bash -c 'head -c 700m /dev/zero | tr \"\\0\" x > /proc/1/fd/1; \
-                 yes \"$(head -c 300 /dev/zero | tr \"\\0\" y)\" | head -c 300m > /proc/1/fd/2; \
+    let flood = "sudo bash -c 'head -c 7000m /dev/zero | tr \"\\0\" x > /proc/1/fd/1; \
+                 yes \"$(head -c 300 /dev/zero | tr \"\\0\" y)\" | head -c 3000m > /proc/1/fd/2; \
                  yes | head -c 2m > /proc/1/fd/1'";
     let since = Instant::now();
     let flooding = world.begin("loud", flood);
     // Somebody who reads slowly holds nothing up and nothing in memory.
     let slow = Running::start(world.agentbox_command(&["logs", "-f", "loud"]));
-    let flooded = flooding.end_within(Duration::from_secs(240));
+    let flooded = flooding.end_within(Duration::from_secs(900));
     assert_eq!(flooded.code, Some(0), "{}", flooded.err);
-    eprintln!("1 GB of log in {:?}", since.elapsed());
+    eprintln!("10 GB of log in {:?}", since.elapsed());
     slow.kill();
     // All there is of it, once the engine has read it all.
     eventually_or(SOON, "the end of the log", || {
