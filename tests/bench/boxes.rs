@@ -169,7 +169,7 @@ fn copies(world: &World) {
     let [up, down] = ours;
     let [floor_up, floor_down] = floor;
     row("cp 200 MB into a box vs. docker cp", up, floor_up, "-");
-    row("cp 200 MB out of a box vs. docker cp", down, floor_down, "1.0");
+    row("cp 200 MB out of a box vs. docker cp", down, floor_down, "-");
 }
 
 /// `list` with 50 boxes, against `docker ps -a` on the same engine.
