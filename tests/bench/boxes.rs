@@ -3,7 +3,7 @@
 use crate::measure::{row, timed};
 use crate::raw::Raw;
 use crate::world::{World, remove_image};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ pub fn run(world: &World, raw: &Raw, image: &str) {
     copies(world);
     listed(world);
     takes(world, raw);
+    huge(world);
 }
 
 /// A folder to a running box.
@@ -40,8 +41,7 @@ fn large(world: &World, raw: &Raw, image: &str) {
     fill(&project);
     world.git(&project, &["init", "-q", "-b", "main"]);
     world.git(&project, &["add", "."]);
-    let ada = ["-c", "user.name=Ada Lovelace", "-c", "user.email=ada@example.org"];
-    world.git(&project, &[&ada[..], &["commit", "-q", "-m", "Everything"]].concat());
+    commit(world, &project);
     let archive = archive_of(&project);
     let path = project.to_str().unwrap();
     let (mut ours, mut floor) = (vec![], vec![]);
@@ -54,6 +54,12 @@ fn large(world: &World, raw: &Raw, image: &str) {
         raw.remove(&name);
     }
     row("  20 000 files, 300 MB", ours, floor, "-");
+}
+
+fn commit(world: &World, project: &Path) {
+    let ada = ["-c", "user.name=Ada Lovelace", "-c", "user.email=ada@example.org"];
+    let words = ["commit", "-q", "--allow-empty", "-m", "Everything"];
+    world.git(project, &[&ada[..], &words].concat());
 }
 
 /// Noise, so that nothing is won by packing it.
@@ -211,6 +217,35 @@ fn takes(world: &World, raw: &Raw) {
     println!("{:<46} {:>10}", "  in the host's folder", kb(kept().saturating_sub(before)));
     println!("{:<46} {:>10}", "  memory, file caches not counted", kb(memory));
     world.ok(&["destroy", "-y", "bench-idle"]);
+}
+
+/// 5 GB of files nobody committed: how long it takes, and what the host needs for it.
+fn huge(world: &World) {
+    let project = world.dir().join("huge");
+    world.git(world.dir(), &["init", "-q", "-b", "main", "huge"]);
+    commit(world, &project);
+    let mut noise = vec![0; 50 * MIB];
+    std::fs::File::open("/dev/urandom").unwrap().read_exact(&mut noise).unwrap();
+    for n in 0..100 {
+        noise.rotate_left(7919);
+        std::fs::write(project.join(format!("file-{n}")), &noise).unwrap();
+    }
+    drop(noise);
+    let took = timed(|| {
+        world.ok(&["create", project.to_str().unwrap(), "-n", "bench-huge"]);
+    });
+    let sum = "cat file-* | sha256sum";
+    let ours = world.command("sh").current_dir(&project).args(["-c", sum]).output().unwrap();
+    let ours = String::from_utf8_lossy(&ours.stdout).trim().to_owned();
+    assert_eq!(world.box_ok("bench-huge", sum), ours, "what arrived");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", world.host_pid())).unwrap();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();
+    println!(
+        "create a box, 5 GB untracked: {:.1} s; the host had at most {most}",
+        took.as_secs_f64()
+    );
+    world.ok(&["destroy", "-y", "bench-huge"]);
+    std::fs::remove_dir_all(&project).unwrap();
 }
 
 fn folder_size(folder: &Path) -> u64 {
