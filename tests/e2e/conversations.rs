@@ -152,8 +152,15 @@ fn agents_that_ran_go_on_after_a_stop() {
     let said = text(&started.stderr);
     assert!(said.contains("Claude goes on in the session claude"), "{said}");
     assert_eq!(sessions(), "claude codex second");
-    pane_shows(&world, "cback", "claude", &format!("--resume|{ID}|"));
-    pane_shows(&world, "cback", "codex", &format!("|resume|{OTHER}|"));
+    let go_on = || {
+        pane_shows(&world, "cback", "claude", &format!("--resume|{ID}|"));
+        pane_shows(&world, "cback", "codex", &format!("|resume|{OTHER}|"));
+    };
+    go_on();
+    // Again, though no hook of theirs has said a word since.
+    world.ok(&["stop", "cback"]);
+    world.ok(&["start", "cback"]);
+    go_on();
     pane_shows(&world, "cback", "second", "claude|--dangerously-skip-permissions|up");
 
     // One that was ended, or has ended, stays so.

@@ -32,12 +32,20 @@ fn state() -> Option<PathBuf> {
 }
 
 /// The agent of a session begins to run.
-pub fn began(agent: Agent, session: &str) {
+pub fn began(agent: Agent, session: &str, at: Option<&ConversationId>) {
     if let Some(state) = state() {
-        let _ = note(&state.join(RUNNING).join(session), agent.as_str());
-        // What an earlier one of that name was at is not what this one is at.
-        let _ = fs::remove_file(pointer(&state, agent, session));
+        began_in(&state, agent, session, at);
     }
+}
+
+fn began_in(state: &Path, agent: Agent, session: &str, at: Option<&ConversationId>) {
+    let _ = note(&state.join(RUNNING).join(session), agent.as_str());
+    let pointer = pointer(state, agent, session);
+    let _ = match at {
+        Some(id) => note(&pointer, id.as_str()),
+        // What an earlier one of that name was at is not what this one is at.
+        None => fs::remove_file(&pointer).doing(|| format!("remove {}", pointer.display())),
+    };
 }
 
 /// It ended, and not with the box.
@@ -188,6 +196,20 @@ mod tests {
         write(&format!(".claude/projects/-workspace/{ID}.jsonl"), "{}\n");
         write(&format!(".codex/sessions/2026/01/02/rollout-2026-{ID}.jsonl"), "{}\n");
         assert_eq!(told(), wanted(true));
+    }
+
+    /// A box can go down before an agent that goes on has said with what.
+    #[test]
+    fn what_a_session_goes_on_with_is_noted_before_its_agent_says_so() {
+        let home = tempfile::tempdir().unwrap();
+        let id: ConversationId = ID.parse().unwrap();
+        note(&home.path().join(format!(".claude/projects/-workspace/{ID}.jsonl")), "{}").unwrap();
+        let told = |at: Option<&ConversationId>| {
+            began_in(&home.path().join(STATE), Agent::Claude, "claude", at);
+            before_in(home.path()).remove(0).conversation
+        };
+        assert_eq!(told(Some(&id)), Some(id.clone()));
+        assert_eq!(told(None), None);
     }
 
     #[test]

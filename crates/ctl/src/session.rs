@@ -219,7 +219,7 @@ fn run_in_terminal(name: &str) -> Result<i32> {
     let tell = |state| plan.agent.map(|agent| agent_state::tell(agent, state));
     tell(Some(AgentState::Ready));
     if let Some(agent) = plan.agent {
-        resume::began(agent, name);
+        resume::began(agent, name, plan.conversation.as_ref());
     }
     // What is typed at the program is for the program. A handler, unlike ignoring, is not inherited.
     for typed in [SIGINT, SIGQUIT, SIGTSTP] {

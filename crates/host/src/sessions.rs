@@ -1,6 +1,7 @@
 //! Agents and shells in boxes, and what agents say they are doing.
 
 use crate::api::Api;
+use crate::conversations::Opening;
 use crate::core::Core;
 use crate::engine::control_error;
 use boxes::Record;
@@ -50,7 +51,8 @@ impl Api {
         let named = |name: String| {
             let words = if plain { &SHELL[..1] } else { &SHELL[..] };
             let argv = words.iter().map(|word| (*word).to_owned()).collect();
-            NewSession { name, argv, env: BTreeMap::new(), agent: None, cols, rows }
+            let env = BTreeMap::new();
+            NewSession { name, argv, env, agent: None, conversation: None, cols, rows }
         };
         let mut said = None;
         let plan = match start.what {
@@ -76,9 +78,9 @@ impl Api {
                 let env = allowed(agent, env, &settings);
                 self.note_login(&id, agent, &env).await?;
                 let opening = self.core.opening(&boxes, &record, agent, &name, begin);
-                let (first, last) = Box::pin(opening).await?;
+                let Opening { first, last, conversation } = Box::pin(opening).await?;
                 let argv = command_line(agent, &settings, [first, args, last].concat());
-                NewSession { name, argv, env, agent: Some(agent), cols, rows }
+                NewSession { name, argv, env, agent: Some(agent), conversation, cols, rows }
             }
             SessionKind::Shell { label: Some(label), .. } => named(shell_session(&label)),
             SessionKind::Shell { label: None, .. } => {

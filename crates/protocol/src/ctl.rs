@@ -333,6 +333,9 @@ pub struct NewSession {
     pub env: BTreeMap<String, String>,
     /// Whose state is told to the host.
     pub agent: Option<Agent>,
+    /// What it goes on with. It is told by the host, because a box may go down before the agent says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<ConversationId>,
     /// The first size of its terminal.
     pub cols: u16,
     pub rows: u16,
@@ -394,7 +397,8 @@ mod tests {
         let env = BTreeMap::from([("ANTHROPIC_API_KEY".to_owned(), "sk-hidden".to_owned())]);
         let argv = vec!["claude".to_owned(), "hidden words".to_owned()];
         let name = "claude".to_owned();
-        let plan = NewSession { name, argv, env, agent: Some(Agent::Claude), cols: 80, rows: 24 };
+        let agent = Some(Agent::Claude);
+        let plan = NewSession { name, argv, env, agent, conversation: None, cols: 80, rows: 24 };
         let shown = format!("{plan:?} {:?}", Go::from("hidden-token"));
         assert!(!shown.contains("hidden"), "{shown}");
         assert!(shown.contains("ANTHROPIC_API_KEY") && shown.contains("claude"), "{shown}");

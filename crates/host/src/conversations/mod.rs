@@ -110,8 +110,7 @@ fn not_opencode() -> ControlError {
 }
 
 impl Core {
-    /// Brings what a session is to begin with to the box. The words that go before those of the person,
-    /// and those that go after.
+    /// Brings what a session is to begin with to the box.
     pub(crate) async fn opening(
         &self,
         boxes: &Boxes,
@@ -119,26 +118,25 @@ impl Core {
         agent: Agent,
         session: &str,
         begin: Begin,
-    ) -> Reply<(Vec<String>, Vec<String>)> {
-        let none = (Vec::new(), Vec::new());
+    ) -> Reply<Opening> {
         match begin {
-            Begin::Nothing => Ok(none),
+            Begin::Nothing => Ok(Opening::default()),
             Begin::Plan { text } => self.bring_plan(boxes, record, agent, &text).await,
             Begin::Conversation { id, folder, plan } => {
                 self.move_in(boxes, record, agent, &id, folder).await?;
-                let mut first = resume(agent, &id);
-                let (more, last) = match plan {
-                    Some(text) => self.bring_plan(boxes, record, agent, &text).await?,
-                    None => none,
-                };
-                first.extend(more);
-                Ok((first, last))
+                let mut opening = Opening::going_on(agent, id);
+                if let Some(text) = plan {
+                    let with = self.bring_plan(boxes, record, agent, &text).await?;
+                    opening.first.extend(with.first);
+                    opening.last = with.last;
+                }
+                Ok(opening)
             }
             Begin::Last => {
                 let before = boxes.sessions_before(record).await.map_err(control_error)?;
                 let own = before.into_iter().find(|one| one.agent == agent && one.name == session);
                 let id = own.and_then(|own| own.conversation);
-                Ok((id.map(|id| resume(agent, &id)).unwrap_or_default(), Vec::new()))
+                Ok(id.map(|id| Opening::going_on(agent, id)).unwrap_or_default())
             }
         }
     }
@@ -149,7 +147,7 @@ impl Core {
         record: &Record,
         agent: Agent,
         text: &str,
-    ) -> Reply<(Vec<String>, Vec<String>)> {
+    ) -> Reply<Opening> {
         if agent != Agent::Claude || text.len() > MOST_PLAN {
             let text = "a plan is a text of at most 1 MB, and for Claude";
             return Err(ControlError::new(ErrorCode::Usage, text));
@@ -162,7 +160,7 @@ impl Core {
             "The plan for this work is in {home}{PLAN}. Read it, check it against the workspace as it \
              is now, and go on with it."
         );
-        Ok((first, vec![prompt]))
+        Ok(Opening { first, last: vec![prompt], conversation: None })
     }
 
     async fn move_in(
@@ -185,6 +183,22 @@ impl Core {
             packed.await.map_err(|e| ControlError::new(ErrorCode::Failed, e.to_string()))?;
         let tar = packed.ok_or_else(|| gone(id))?.map_err(not_packed)?;
         boxes.bring_conversation(record, tar).await.map_err(control_error)
+    }
+}
+
+/// What a session begins with.
+#[derive(Default)]
+pub(crate) struct Opening {
+    /// Words that go before those of the person.
+    pub first: Vec<String>,
+    /// And those that go after.
+    pub last: Vec<String>,
+    pub conversation: Option<ConversationId>,
+}
+
+impl Opening {
+    fn going_on(agent: Agent, id: ConversationId) -> Opening {
+        Opening { first: resume(agent, &id), last: Vec::new(), conversation: Some(id) }
     }
 }
 
