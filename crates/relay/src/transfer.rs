@@ -114,6 +114,7 @@ impl Transfer<'_> {
     pub async fn ensure(&self) -> Done<()> {
         let dir = &self.worktree.transfer;
         if dir.join("agentbox-ready").exists() {
+            self.follow_boundary()?;
             return self.follow_registration().await;
         }
         let write = |path: &Path, text: String| {
@@ -130,10 +131,28 @@ impl Transfer<'_> {
         std::fs::create_dir_all(&info)
             .map_err(|source| TransferError::Write { path: info.display().to_string(), source })?;
         write(&info.join("alternates"), format!("{}\n", self.worktree.host_objects.display()))?;
+        self.follow_boundary()?;
         for remote in self.worktree.remotes.keys() {
             self.learn_from_host(remote).await?;
         }
         write(&dir.join("agentbox-ready"), String::new())
+    }
+
+    /// Where the user's repository ends, this one does too: what is before that is nowhere. The person
+    /// may fetch more of it at any time.
+    fn follow_boundary(&self) -> Done<()> {
+        let own = self.worktree.transfer.join("shallow");
+        let Some(host) = self.worktree.host_objects.parent() else { return Ok(()) };
+        let boundary = std::fs::read(host.join("shallow")).unwrap_or_default();
+        if std::fs::read(&own).unwrap_or_default() == boundary {
+            return Ok(());
+        }
+        let written = if boundary.is_empty() {
+            std::fs::remove_file(&own)
+        } else {
+            std::fs::write(&own, boundary)
+        };
+        written.map_err(|source| TransferError::Write { path: own.display().to_string(), source })
     }
 
     /// The person may have given the box other remotes since: what is pushed to is always what a

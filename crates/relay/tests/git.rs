@@ -519,6 +519,41 @@ over_both_carriers! {
         assert_eq!(world.call("git.push", json!({})).await.exit_code, 0);
     }
 
+    async fn a_shallow_repository_gets_commits_and_pushes_them(carrier) {
+        let world = World::new(carrier).await;
+        commit(&world.host, "second", "the first stays at the remote");
+        git(&world.host, &["push", "-q", world.remote.to_str().unwrap(), "main"]);
+        let shallow = world.dir.path().join("shallow");
+        let url = format!("file://{}", world.remote.display());
+        git(world.dir.path(), &["clone", "-q", "--depth=1", &url, "shallow"]);
+        let base = git(&shallow, &["rev-parse", "HEAD"]);
+        // The box as it is seeded: the same commits, the same boundary.
+        git(&world.inside, &["fetch", "-q", "--depth=1", &url, "main"]);
+        git(&world.inside, &["reset", "-q", "--hard", &base]);
+        let of_shallow = registration(&world, |worktree| {
+            worktree.base = Some(base.parse().unwrap());
+            worktree.host_repo = shallow.clone();
+            worktree.host_objects = shallow.join(".git/objects");
+        });
+        world.relay.open(of_shallow, world.token.hash());
+        let _ = std::fs::remove_file(&world.socket);
+        world.connect(carrier).await;
+        // Where both begin is known to the host before there is more.
+        assert!(world.relay.land(&id()).await.unwrap());
+        let oid = commit(&world.inside, "a.txt", "one");
+        assert!(world.relay.land(&id()).await.unwrap());
+        assert_eq!(at(&shallow, &format!("refs/heads/{BRANCH}")), Some(oid));
+        // The person fetches the rest, and it goes on.
+        git(&shallow, &["fetch", "-q", "--unshallow"]);
+        let oid = commit(&world.inside, "b.txt", "two");
+        assert!(world.relay.land(&id()).await.unwrap());
+        assert_eq!(at(&shallow, &format!("refs/heads/{BRANCH}")), Some(oid.clone()));
+        safe(&world);
+        let envelope = world.call("git.push", json!({})).await;
+        assert_eq!(envelope.exit_code, 0, "{}", envelope.stderr);
+        assert_eq!(world.at_remote(BRANCH), Some(oid));
+    }
+
     async fn relay_19_19_the_own_branch_lands_without_a_question(carrier) {
         let world = World::new(carrier).await;
         let oid = commit(&world.inside, "a.txt", "one");
