@@ -45,6 +45,7 @@ mod people;
 mod podman;
 mod policy;
 mod queue;
+mod real_app;
 mod remember;
 mod services;
 mod sessions;
