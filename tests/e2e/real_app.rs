@@ -92,9 +92,9 @@ fn shows(world: &World, port: u16, name: &str, body: &str) {
     });
 }
 
-/// Every unit by its name: its state, and why it was skipped.
+/// Every unit by its name, with its state.
 fn units(world: &World, name: &str) -> Vec<(String, String)> {
-    let status = world.json(&["status", name]);
+    let status = world.json(&["status", name])["status"].clone();
     let all =
         ["tasks", "services"].map(|kind| status[kind].as_array().cloned().unwrap_or_default());
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -130,6 +130,7 @@ fn an_app_with_a_database_comes_up_right_the_first_time_and_every_time_after() {
     world.ok(&["wait", "app", "--timeout", "120s"]);
     shows(&world, port, "app", "visit 3");
     assert_eq!(world.box_ok("app", "cat ~/installs"), "installed");
+
     // From a checkpoint: what is installed comes along; what the box's engine held stays with that box.
     world.ok(&["checkpoint", "create", "app", "--name", "warm"]);
     world.ok(&["create", "-n", "again", "--docker", "--carry-yes", "--snapshot", "warm"]);
