@@ -94,7 +94,7 @@ fn shows(world: &World, port: u16, name: &str, body: &str) {
 
 /// Every unit by its name, with its state.
 fn units(world: &World, name: &str) -> Vec<(String, String)> {
-    let status = world.json(&["status", name])["status"].clone();
+    let status = world.json(&["services", "list", name])["status"].clone();
     let all =
         ["tasks", "services"].map(|kind| status[kind].as_array().cloned().unwrap_or_default());
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
