@@ -54,7 +54,9 @@ fn inputs(cwd: &Path, globs: &[String]) -> io::Result<Vec<(String, String)>> {
     let mut found = BTreeMap::new();
     for glob in globs {
         let base = glob::Pattern::escape(&cwd.display().to_string());
-        let pattern = format!("{base}/{}", glob.trim_start_matches("./"));
+        // At the end it means everything below, as elsewhere; to this library it means folders alone.
+        let below = if glob == "**" || glob.ends_with("/**") { "/*" } else { "" };
+        let pattern = format!("{base}/{}{below}", glob.trim_start_matches("./"));
         let paths = glob::glob(&pattern).map_err(|e| io::Error::other(format!("{glob}: {e}")))?;
         for path in paths.flatten().filter(|path| path.is_file()) {
             if found.len() >= MOST_INPUTS {
@@ -166,5 +168,22 @@ mod tests {
         let all = [none, one, two, three];
         let different: std::collections::HashSet<_> = all.iter().collect();
         assert_eq!(different.len(), 4);
+    }
+
+    #[test]
+    fn two_stars_at_the_end_are_all_files_below() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("lib/deep")).unwrap();
+        for name in ["lib/a", "lib/deep/b", "top"] {
+            fs::write(dir.path().join(name), name).unwrap();
+        }
+        let names = |glob: &str| {
+            let found = inputs(dir.path(), &[glob.to_owned()]).unwrap();
+            found.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(names("lib/**"), ["lib/a", "lib/deep/b"]);
+        assert_eq!(names("./lib/**"), ["lib/a", "lib/deep/b"]);
+        assert_eq!(names("**"), ["lib/a", "lib/deep/b", "top"]);
+        assert_eq!(names("**/b"), ["lib/deep/b"]);
     }
 }
