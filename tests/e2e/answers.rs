@@ -1,6 +1,6 @@
 //! A push in a box becomes a question; whoever answers first, wherever, decides.
 
-use crate::world::{APP, AT_ONCE, SOON, World};
+use crate::world::{APP, AT_ONCE, Running, SOON, World};
 use agentbox_e2e::screen;
 use agentbox_e2e::wait::{eventually, eventually_or};
 use agentbox_e2e::webdriver::Browser;
@@ -272,4 +272,51 @@ fn a_remembered_answer_holds_until_it_is_taken_back() {
     world.question_of("fix-login");
     world.ok(&["deny", "fix-login"]);
     assert_eq!(push.end().code, Some(10));
+}
+
+#[test]
+fn files_that_a_new_box_wants_are_asked_about_on_every_surface() {
+    let world = World::desktop();
+    let home = world.home().parent().unwrap().to_owned();
+    std::fs::create_dir(home.join("fixtures")).unwrap();
+    std::fs::write(home.join("fixtures/users.json"), "[]").unwrap();
+    std::fs::write(home.join(".npmrc"), "//registry.example.org/:_authToken=hidden").unwrap();
+    let yaml = "carry:\n  - ~/.npmrc\n  - {src: ~/fixtures, dest: /workspace/fixtures}\n";
+    std::fs::write(world.project().join("agentbox.yaml"), yaml).unwrap();
+    let create = || {
+        let mut command = world.agentbox_command(&["create", "-n", "fix-login"]);
+        command.stdin(std::process::Stdio::null());
+        Running::start(command)
+    };
+    let window = window(&world);
+
+    let refused = create();
+    shown_everywhere(&world, &window);
+    let texts = world.screen().texts(APP, "fix-login asks").join("\n");
+    for wanted in [
+        "Copy 2 files and folders into the new box fix-login",
+        "~/.npmrc → /home/vscode/.npmrc",
+        "~/fixtures → /workspace/fixtures",
+        "looks like a credential",
+    ] {
+        assert!(texts.contains(wanted), "the dialog does not show {wanted:?}:\n{texts}");
+    }
+    assert!(!texts.contains("hidden"), "{texts}");
+    screen::shoot(world.session(), "question-carry");
+    window.shoot("inbox-carry");
+    world.screen().press(APP, "fix-login asks", "Deny", SOON);
+    gone_everywhere(&world, &window);
+    let ended = refused.end();
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    assert!(ended.err.contains("no box was made"), "{}", ended.err);
+    assert!(world.json(&["list"])["boxes"].as_array().unwrap().is_empty());
+
+    let allowed = create();
+    shown_everywhere(&world, &window);
+    window.click(&window.find("[data-testid^='allow-']", SOON));
+    gone_everywhere(&world, &window);
+    let ended = allowed.end();
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    let there = "cat fixtures/users.json; stat -c %a ~/.npmrc";
+    assert_eq!(world.box_ok("fix-login", there), "[]644");
 }
