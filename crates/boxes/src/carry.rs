@@ -307,7 +307,7 @@ impl Entry {
         };
         let mut notes = Vec::new();
         if let What::Folder { files, .. } = self.what {
-            notes.push(format!("{files} files"));
+            notes.push(if files == 1 { "1 file".to_owned() } else { format!("{files} files") });
         }
         if item.optional {
             notes.push("optional".to_owned());
