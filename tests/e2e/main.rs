@@ -37,6 +37,7 @@ mod greedy;
 mod hostile;
 mod image;
 mod inner_engine;
+mod install;
 mod keyring;
 mod lifecycle;
 mod list_cost;

@@ -4,9 +4,9 @@
 use crate::commands::{
     agent, agent_state, approvals, approve, attach, audit, checkpoints, code, complete_boxes,
     completions, config, cp, create, dashboard, demo, deny, destroy, doctor, download, drive,
-    events, fork, git, grants, host, init, inspect, integrations, limits, list, logs, man, mute,
-    open, pause, prepare, prune, queue, quiet, quit, recover, screen, secrets, self_update, serve,
-    services, shell, ssh_config, start, status, stop, top, unpause, url, validate, wait,
+    events, fork, git, grants, host, init, inspect, install, integrations, limits, list, logs, man,
+    mute, open, pause, prepare, prune, queue, quiet, quit, recover, screen, secrets, self_update,
+    serve, services, shell, ssh_config, start, status, stop, top, unpause, url, validate, wait,
 };
 use crate::context::Context;
 use crate::error::Outcome;
@@ -101,6 +101,7 @@ pub enum Command {
     Serve(serve::Args),
     Host(host::Args),
     Quit(quit::Args),
+    Install(install::Args),
     SelfUpdate(self_update::Args),
     Completions(completions::Args),
     Man(man::Args),
@@ -165,6 +166,7 @@ impl Command {
             Command::Serve(args) => serve::run(ctx, args),
             Command::Host(args) => host::run(ctx, args),
             Command::Quit(args) => quit::run(ctx, args),
+            Command::Install(args) => install::run(ctx, args),
             Command::SelfUpdate(args) => self_update::run(ctx, args),
             Command::Completions(args) => completions::run(ctx, args),
             Command::Man(args) => man::run(ctx, args),

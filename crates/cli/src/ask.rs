@@ -1,15 +1,25 @@
-//! A yes-or-no to the person at the terminal. Everything but a plain yes is a no.
+//! A yes-or-no to the person at the terminal. Everything but a plain yes is a no, but
+//! where Enter says it too.
 
 use crate::ui::Ui;
 use std::io::{self, BufRead, Write};
 
 /// Asks on standard error, reads one line. Enter, end of input and anything unclear mean no.
 pub fn yes(ui: &Ui, question: &str) -> bool {
+    answer(ui, question, "[y/N]").is_some_and(|line| is_yes(&line))
+}
+
+/// The same where nothing is lost by it: Enter means yes. End of input and anything unclear mean no.
+pub fn not_no(ui: &Ui, question: &str) -> bool {
+    answer(ui, question, "[Y/n]").is_some_and(|line| line == "\n" || is_yes(&line))
+}
+
+fn answer(ui: &Ui, question: &str, choices: &str) -> Option<String> {
     let mut stderr = io::stderr().lock();
-    let _ = write!(stderr, "{} [y/N] ", ui.err.bold(question));
+    let _ = write!(stderr, "{} {choices} ", ui.err.bold(question));
     let _ = stderr.flush();
     let mut line = String::new();
-    io::stdin().lock().read_line(&mut line).is_ok_and(|_| is_yes(&line))
+    io::stdin().lock().read_line(&mut line).ok().map(|_| line)
 }
 
 /// Which of several; none when the person wants none of them.

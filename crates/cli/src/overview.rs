@@ -37,6 +37,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
             "host",
             "serve",
             "quit",
+            "install",
             "self-update",
             "completions",
             "man",

@@ -28,7 +28,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     Ok(Exit::OK)
 }
 
-fn generate(shell: Shell) -> String {
+pub fn generate(shell: Shell) -> String {
     let mut command = marked(Cli::command());
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "agentbox", &mut script);

@@ -60,7 +60,7 @@ fn remove_old(dir: &Path) {
 }
 
 /// Every page with its file name.
-fn pages() -> Result<Vec<(String, String)>, CommandError> {
+pub fn pages() -> Result<Vec<(String, String)>, CommandError> {
     let mut root = Cli::command().disable_help_subcommand(true);
     root.build();
     let mut all = Vec::new();

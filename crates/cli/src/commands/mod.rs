@@ -28,6 +28,7 @@ pub mod grants;
 pub mod host;
 pub mod init;
 pub mod inspect;
+pub mod install;
 pub mod integrations;
 pub mod limits;
 pub mod list;

@@ -22,7 +22,8 @@ const CURRENT: &str = env!("CARGO_PKG_VERSION");
 ///
 /// Asks the release feed that `update.feed` of the settings names, and no one else. Nothing is
 /// downloaded and nothing is run: you are shown the page and the commands. The box image is looked at
-/// and never removed; boxes stay as they are.
+/// and never removed; boxes stay as they are. Skills that `agentbox install` wrote are brought to the
+/// version that runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox self-update             what there is, and how to get it
@@ -36,6 +37,10 @@ pub struct Args {
     /// Open the release's page without asking
     #[arg(short, long, conflicts_with = "check")]
     yes: bool,
+
+    /// Leave the skills that `agentbox install` put in place as they are
+    #[arg(long)]
+    skip_skills: bool,
 
     /// Print JSON
     #[arg(short, long)]
@@ -51,6 +56,8 @@ struct Report {
     newer: bool,
     /// The image new boxes use is there; none when the engine cannot be asked.
     image_ready: Option<bool>,
+    /// Skills that were brought to this version; none when they were not looked at.
+    skills_refreshed: Option<usize>,
     /// What to type to update.
     commands: Vec<String>,
 }
@@ -71,6 +78,9 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         newer: release.as_ref().is_some_and(|r| is_newer(&r.version, CURRENT)),
         latest: release,
         image_ready,
+        skills_refreshed: (!args.check && !args.skip_skills)
+            .then(|| super::install::refresh_skills(&ctx.home))
+            .transpose()?,
         commands: commands(checkout().as_deref()),
     };
     if args.json {
@@ -121,6 +131,9 @@ fn render(report: &Report) -> String {
         None => "not known: no engine answers",
     };
     let _ = writeln!(text, "image    {image}");
+    if let Some(count) = report.skills_refreshed.filter(|count| *count > 0) {
+        let _ = writeln!(text, "skills   {count} brought to this version");
+    }
     if let Some(release) = report.latest.as_ref().filter(|r| report.newer && !r.notes.is_empty()) {
         text.push('\n');
         for line in release.notes.lines() {
@@ -180,6 +193,7 @@ mod tests {
             newer: latest.as_ref().is_some_and(|r| is_newer(&r.version, "1.0.0")),
             latest,
             image_ready,
+            skills_refreshed: image_ready.map(usize::from),
             commands: commands(Some(Path::new("/home/ada/agentbox"))),
         }
     }

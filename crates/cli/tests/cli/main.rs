@@ -8,6 +8,7 @@ mod demo;
 mod errors;
 mod git;
 mod init;
+mod install;
 mod launch;
 mod prepare;
 mod shell;
