@@ -1,9 +1,9 @@
-//! Showing a session of a box in this terminal, or in another place of the tmux around it.
+//! Showing a session of a box in this terminal, or in another place of the terminal around it.
 
 use crate::context::{Context, target};
 use crate::error::{Exit, Outcome};
 use crate::exec;
-use crate::place::Tmux;
+use crate::place::Elsewhere;
 use host::client::Client;
 use protocol::boxes::BoxView;
 use protocol::control::Request;
@@ -14,16 +14,19 @@ use protocol::sessions::SessionView;
 pub fn show_in(
     ctx: &Context,
     client: &Client,
-    place: Option<&Tmux>,
+    place: Option<&Elsewhere>,
     which: Option<String>,
     session: &str,
 ) -> Outcome {
-    let Some(tmux) = place else { return show(ctx, client, which, session) };
+    let Some(place) = place else { return show(ctx, client, which, session) };
     // The other place is not in this folder's project for sure: the box goes by its id.
-    let view: BoxView = client.call(&Request::FindBox { target: target(which) })?;
+    let view: BoxView = client.call(&Request::FindBox { target: target(which.clone()) })?;
     let id = view.id.to_string();
-    let session = format!("--session-name={session}");
-    tmux.show(ctx, &["attach", &id, &session, "--inline"])
+    let named = format!("--session-name={session}");
+    match place.show(ctx, &["attach", &id, &named, "--inline"])? {
+        Some(exit) => Ok(exit),
+        None => show(ctx, client, which, session),
+    }
 }
 
 /// Hands the terminal to a session until it is left or ends. Ends as the session's program did, or

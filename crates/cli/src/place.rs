@@ -1,19 +1,29 @@
-//! Where a session is shown: in this terminal, or in another pane or window of the tmux around it.
+//! Where a session is shown: in this terminal, or in another pane, tab or window of the terminal around
+//! it, when that is one that can be asked: tmux, Herdr, cmux or iTerm2.
 //!
-//! The other pane runs `agentbox` again, so that it shows, leaves and comes back as here. Whether there
-//! is such a place is looked up before anything is made: a wrong word costs nothing.
+//! The other place runs `agentbox` again, so that it shows, leaves and comes back as here. Whether there
+//! is such a place is looked up before anything is made.
+
+mod iterm;
+mod line;
+mod panes;
+mod tmux;
 
 use crate::context::Context;
-use crate::error::{CommandError, Exit, Outcome};
+use crate::error::{CommandError, Exit};
 use clap::ValueEnum;
+use iterm::Iterm;
+use line::line;
+use panes::{Cmux, Herdr};
 use protocol::text::visible;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::process::Command;
+use tmux::Tmux;
 
 /// Flags of everything that shows a session.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct Where {
-    /// Where to show it; all but same need tmux around this terminal
+    /// Where to show it; all but same need tmux, Herdr, cmux or iTerm2 around this terminal
     #[arg(long, value_name = "WHERE")]
     attach_in: Option<Place>,
 
@@ -26,12 +36,20 @@ pub struct Where {
 pub enum Place {
     /// Beside this, in a pane of its own
     Split,
-    /// In a window of its own
+    /// In a window of its own; a workspace in Herdr and cmux
     Window,
-    /// The same: tmux shows its windows as tabs
+    /// In a tab of its own; a window in tmux, which shows them as tabs
     Tab,
     /// In this terminal
     Same,
+}
+
+/// A place that is not this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spot {
+    Split,
+    Window,
+    Tab,
 }
 
 impl Where {
@@ -40,103 +58,137 @@ impl Where {
         self.inline || self.attach_in.is_some()
     }
 
-    /// The place beside this one that is wanted; none is this terminal. Outside of tmux that is an error.
-    pub fn elsewhere(self) -> Result<Option<Tmux>, CommandError> {
-        self.within(|name| std::env::var_os(name).filter(|value| !value.is_empty()))
+    /// The place that is wanted; none is this terminal. That is said when another was wanted and the
+    /// terminal has none to offer.
+    pub fn elsewhere(self, ctx: &Context) -> Option<Elsewhere> {
+        let spot = self.spot()?;
+        let env = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let found = Elsewhere::found(spot, env);
+        if found.is_none() {
+            ctx.ui.say("No tmux, Herdr, cmux or iTerm2 is around this terminal: it is shown here.");
+        }
+        found
     }
 
-    fn within(self, env: impl Fn(&str) -> Option<OsString>) -> Result<Option<Tmux>, CommandError> {
-        let split = match self.attach_in {
-            None | Some(Place::Same) => return Ok(None),
-            Some(Place::Split) => true,
-            Some(Place::Window | Place::Tab) => false,
-        };
-        let word = if split { "split" } else { "window" };
-        let Some(tmux) = env("TMUX") else {
-            return Err(CommandError::usage(format!(
-                "--attach-in {word} needs a tmux around this terminal, and there is none"
-            ))
-            .hint("start tmux first, or show it here with --attach-in same"));
-        };
-        let (socket, session) = parts(&tmux);
-        let target = if split { env("TMUX_PANE") } else { session };
-        Ok(Some(Tmux { socket, target, split }))
+    fn spot(self) -> Option<Spot> {
+        match self.attach_in? {
+            Place::Same => None,
+            Place::Split => Some(Spot::Split),
+            Place::Window => Some(Spot::Window),
+            Place::Tab => Some(Spot::Tab),
+        }
     }
 }
 
-/// `TMUX` is the socket, the server's process and the session, with commas between.
-fn parts(tmux: &OsStr) -> (OsString, Option<OsString>) {
-    let text = tmux.to_string_lossy();
-    let mut parts = text.rsplitn(3, ',');
-    let session = parts.next().map(|number| format!("${number}:").into());
-    (parts.last().unwrap_or(&text).into(), session)
-}
-
-/// The tmux this terminal is in, and what is wanted of it.
+/// A place of the terminal around this one.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Tmux {
-    socket: OsString,
-    /// The pane that is split, or the session that gets a window.
-    target: Option<OsString>,
-    split: bool,
+pub struct Elsewhere {
+    spot: Spot,
+    by: By,
 }
 
-impl Tmux {
-    /// Runs these words of `agentbox` there; it is in front then.
-    pub fn show(&self, ctx: &Context, words: &[&str]) -> Outcome {
-        let program = std::env::current_exe()?;
-        let mut tmux = Command::new("tmux");
-        tmux.arg("-S").arg(&self.socket);
-        tmux.args(if self.split { &["split-window", "-h"][..] } else { &["new-window"] });
-        if let Some(target) = &self.target {
-            tmux.arg("-t").arg(target);
-        }
-        // It takes over this folder by itself. Given by name, tmux would run what stands in `#(…)` there.
-        tmux.arg("--").arg(program).arg("--home").arg(&ctx.home).args(words);
-        let cannot = |why: String| {
-            CommandError::failed(format!("tmux did not open a place for it: {why}"))
-                .hint(format!("it runs; agentbox {} shows it here", words.join(" ")))
-        };
-        let done = tmux.output().map_err(|e| cannot(e.to_string()))?;
-        if !done.status.success() {
-            let said = String::from_utf8_lossy(&done.stderr);
-            return Err(cannot(visible(said.trim())));
-        }
-        let place = if self.split { "beside this pane" } else { "in a window of its own" };
-        ctx.ui.say(&format!("Shown {place}."));
-        Ok(Exit::OK)
+#[derive(Debug, PartialEq, Eq)]
+enum By {
+    Tmux(Tmux),
+    Herdr(Herdr),
+    Cmux(Cmux),
+    Iterm(Iterm),
+}
+
+impl Elsewhere {
+    /// The innermost first: what runs in another inherits its variables.
+    fn found(spot: Spot, env: impl Fn(&str) -> Option<OsString> + Copy) -> Option<Self> {
+        let by = Tmux::found(spot, env)
+            .map(By::Tmux)
+            .or_else(|| Herdr::found(spot, env).map(By::Herdr))
+            .or_else(|| Cmux::found(spot, env).map(By::Cmux))
+            .or_else(|| Iterm::found(spot, env).map(By::Iterm))?;
+        Some(Self { spot, by })
     }
+
+    /// Runs these words of `agentbox` there; it is in front then. None when they cannot be said there
+    /// without a doubt.
+    pub fn show(&self, ctx: &Context, words: &[&str]) -> Result<Option<Exit>, CommandError> {
+        let program = std::env::current_exe()?.into_os_string();
+        let mut all = vec![program, "--home".into(), ctx.home.clone().into_os_string()];
+        all.extend(words.iter().map(Into::into));
+        let typed = match &self.by {
+            By::Tmux(_) => String::new(),
+            _ => match line(&all) {
+                Some(line) => line,
+                None => {
+                    ctx.ui.say("A folder's name has characters the other place could misread: it is shown here.");
+                    return Ok(None);
+                }
+            },
+        };
+        let (name, done) = match &self.by {
+            By::Tmux(tmux) => ("tmux", tmux.show(&all)),
+            By::Herdr(herdr) => ("Herdr", herdr.show(&typed)),
+            By::Cmux(cmux) => ("cmux", cmux.show(&typed)),
+            By::Iterm(iterm) => ("iTerm2", iterm.show(&typed)),
+        };
+        done.map_err(|why| {
+            CommandError::failed(format!("{name} did not open a place for it: {}", visible(&why)))
+                .hint(format!("it runs; agentbox {} shows it here", words.join(" ")))
+        })?;
+        ctx.ui.say(&format!("Shown {}.", self.said()));
+        Ok(Some(Exit::OK))
+    }
+
+    fn said(&self) -> &'static str {
+        match (self.spot, &self.by) {
+            (Spot::Split, _) => "beside this pane",
+            (Spot::Tab, By::Tmux(_)) | (Spot::Window, By::Tmux(_) | By::Iterm(_)) => {
+                "in a window of its own"
+            }
+            (Spot::Tab, _) => "in a tab of its own",
+            (Spot::Window, _) => "in a workspace of its own",
+        }
+    }
+}
+
+/// What a program of the terminal said; what went wrong when it did not work.
+fn output(command: &mut Command) -> Result<String, String> {
+    let done = command.output().map_err(|e| e.to_string())?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
 
-    fn env(name: &str) -> Option<OsString> {
-        match name {
-            "TMUX" => Some("/tmp/a,b/default,123,0".into()),
-            "TMUX_PANE" => Some("%7".into()),
-            _ => None,
-        }
-    }
-
-    fn at(place: Place) -> Where {
-        Where { attach_in: Some(place), inline: false }
+    fn among(set: &'static [(&str, &str)]) -> impl Fn(&str) -> Option<OsString> + Copy {
+        move |name| set.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into())
     }
 
     #[test]
-    fn only_tmux_has_other_places() {
-        let found = at(Place::Split).within(env).unwrap().unwrap();
+    fn the_terminal_around_is_known_by_its_variables() {
+        let tmux =
+            among(&[("TMUX", "/tmp/a,b/default,123,0"), ("TMUX_PANE", "%7"), ("HERDR_ENV", "1")]);
+        let By::Tmux(found) = Elsewhere::found(Spot::Split, tmux).unwrap().by else { panic!() };
         assert_eq!(found.socket, "/tmp/a,b/default");
         assert_eq!((found.target, found.split), (Some("%7".into()), true));
-        let tab = at(Place::Tab).within(env).unwrap().unwrap();
+        let By::Tmux(tab) = Elsewhere::found(Spot::Tab, tmux).unwrap().by else { panic!() };
         assert_eq!((tab.target, tab.split), (Some("$0:".into()), false));
-        for here in [at(Place::Same), Where::default(), Where { attach_in: None, inline: true }] {
-            assert_eq!(here.within(env).unwrap(), None);
-            assert_eq!(here.within(|_| None).unwrap(), None);
+
+        let herdr =
+            among(&[("HERDR_ENV", "1"), ("HERDR_PANE_ID", "w1:p1"), ("TERM_PROGRAM", "iTerm.app")]);
+        assert!(matches!(Elsewhere::found(Spot::Tab, herdr).unwrap().by, By::Herdr(_)));
+        let cmux = among(&[("CMUX_SURFACE_ID", "a"), ("CMUX_WORKSPACE_ID", "b")]);
+        assert!(matches!(Elsewhere::found(Spot::Tab, cmux).unwrap().by, By::Cmux(_)));
+        let far = among(&[("LC_TERMINAL", "iTerm2"), ("SSH_CONNECTION", "1.2.3.4 5 6.7.8.9 22")]);
+        for none in [among(&[]), among(&[("HERDR_ENV", "1")]), far] {
+            assert_eq!(Elsewhere::found(Spot::Split, none), None);
         }
-        let error = at(Place::Window).within(|_| None).unwrap_err();
-        assert_eq!((error.kind, error.hints.len()), (Kind::Usage, 1));
+    }
+
+    #[test]
+    fn same_is_no_other_place() {
+        let at = |attach_in| Where { attach_in, inline: false };
+        assert_eq!(at(None).spot(), None);
+        assert_eq!(at(Some(Place::Same)).spot(), None);
+        assert_eq!(at(Some(Place::Tab)).spot(), Some(Spot::Tab));
     }
 }

@@ -11,7 +11,7 @@ use crate::conversations::BeginArgs;
 use crate::error::{CommandError, Exit, Outcome};
 use crate::exec;
 use crate::json;
-use crate::place::{Tmux, Where};
+use crate::place::{Elsewhere, Where};
 use crate::resync;
 use crate::terminal;
 use host::client::Client;
@@ -240,7 +240,7 @@ pub fn begin_in_new_box(
     as_json: bool,
 ) -> Outcome {
     // Before anything is made.
-    let place = how.place.elsewhere()?;
+    let place = how.place.elsewhere(ctx);
     how.skip_permissions(agent)?;
     let view = create::make(ctx, options)?.view;
     let client = ctx.client()?;
@@ -264,7 +264,7 @@ fn finish(
     client: &Client,
     view: &BoxView,
     how: &How,
-    place: Option<&Tmux>,
+    place: Option<&Elsewhere>,
     session: &SessionView,
 ) -> Outcome {
     if how.detached || (place.is_none() && !terminal::both_ends()) {
@@ -279,7 +279,7 @@ fn act(ctx: &Context, agent: Agent, action: Action) -> Outcome {
     let client = ctx.client()?;
     match action {
         Action::Start(mut args) => {
-            let place = args.how.place.elsewhere()?;
+            let place = args.how.place.elsewhere(ctx);
             let view = which_box(&client, args.which)?;
             let which = Some(view.id.to_string());
             let begin = args.how.begin.find(&client, agent, &folder_of(&view))?;
@@ -305,7 +305,7 @@ fn act(ctx: &Context, agent: Agent, action: Action) -> Outcome {
             finish(ctx, &client, &view, &args.how, place.as_ref(), &session)
         }
         Action::Attach(args) => {
-            let place = args.place.elsewhere()?;
+            let place = args.place.elsewhere(ctx);
             let view = which_box(&client, args.which)?;
             let which = Some(view.id.to_string());
             let news = resync::before_an_agent(ctx, &client, &view);

@@ -95,7 +95,6 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
             .hint("fork on the computer the box is on"));
     }
     let name = args.name.unwrap_or_else(|| format!("fork-{}", Zoned::now().strftime("%H%M%S")));
-    args.place.elsewhere()?;
     let carry = args.carry.map(Carry::flags).unwrap_or_default();
     let options = create::Options::named(args.workspace, create::checked_name(&name)?, carry);
     let folder = options.folder()?;

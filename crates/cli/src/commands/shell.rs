@@ -10,7 +10,7 @@ use crate::context::{Context, target};
 use crate::error::{CommandError, Exit, Outcome};
 use crate::exec::{self, Ended};
 use crate::json;
-use crate::place::Tmux;
+use crate::place::Elsewhere;
 use crate::table;
 use crate::terminal;
 use crate::time;
@@ -184,7 +184,7 @@ pub fn session(
     client: &Client,
     which: Option<String>,
     kind: &Kind,
-    place: Option<&Tmux>,
+    place: Option<&Elsewhere>,
 ) -> Outcome {
     let label = (!kind.new).then(|| kind.name.clone().unwrap_or_else(|| "shell".to_owned()));
     let (cols, rows) = terminal::size();

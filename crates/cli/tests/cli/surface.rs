@@ -137,18 +137,8 @@ fn a_fork_takes_files_along_or_not() {
 }
 
 #[test]
-fn another_place_needs_tmux_and_is_looked_for_first() {
+fn places_are_named_by_four_words() {
     let host = willing();
-    for line in [
-        &["claude", "--attach-in", "split"][..],
-        &["claude", "start", "fix-login", "--attach-in", "window"],
-        &["claude", "attach", "fix-login", "--attach-in", "tab"],
-        &["attach", "fix-login", "--attach-in", "split"],
-        &["fork", "--attach-in", "split"],
-        &["create", "--attach-in", "split"],
-    ] {
-        host.run(line).exits(2).says("needs a tmux").says("hint:");
-    }
     for line in [
         &["claude", "-d", "--attach-in", "split"][..],
         &["claude", "--json", "--attach-in", "split"],
