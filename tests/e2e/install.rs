@@ -9,10 +9,12 @@ fn completions_and_manual_pages_work_where_install_puts_them() {
     let person = world.dir().join("person");
     std::fs::create_dir_all(person.join(".claude")).unwrap();
     world.set("HOME", person.to_str().unwrap());
+    let home = world.dir().join("state");
+    world.set("AGENTBOX_HOME", home.to_str().unwrap());
     // Nothing is started for it.
     let done = world.json(&["install", "-y"]);
     assert_eq!(done["install"]["done"], true, "{done}");
-    assert!(!world.home().join("run/control.sock").exists());
+    assert!(!home.join("run").exists());
     let at = |path: &str| -> PathBuf { person.join(".local/share").join(path) };
 
     let completions = at("bash-completion/completions/agentbox");

@@ -41,6 +41,7 @@ mod install;
 mod keyring;
 mod lifecycle;
 mod list_cost;
+mod login;
 mod origin;
 mod people;
 mod podman;

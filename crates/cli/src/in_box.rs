@@ -9,6 +9,9 @@ use protocol::ctl::paths;
 use protocol::rpc::Envelope;
 use protocol::supervisor::MAX_ANSWER;
 use protocol::text::shortened;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 const COMPLAINT: usize = 4000;
 /// More than anybody reads; a box that says more is cut off.
@@ -76,6 +79,27 @@ pub fn in_box(
     argv: Vec<String>,
     input: &[u8],
 ) -> Result<Envelope, CommandError> {
+    talk(client, target, argv, input, None)
+}
+
+/// The same, given up when it takes longer than this.
+pub fn in_box_within(
+    client: &Client,
+    target: Target,
+    argv: Vec<String>,
+    input: &[u8],
+    limit: Duration,
+) -> Result<Envelope, CommandError> {
+    talk(client, target, argv, input, Some(limit))
+}
+
+fn talk(
+    client: &Client,
+    target: Target,
+    argv: Vec<String>,
+    input: &[u8],
+    limit: Option<Duration>,
+) -> Result<Envelope, CommandError> {
     let conversation = client.open(&Request::Exec(Exec {
         target,
         argv,
@@ -85,6 +109,18 @@ pub fn in_box(
         user: None,
     }))?;
     let mut writer = conversation.writer()?;
+    // Dropped when this returns: nobody waits any more then.
+    let (_waits, left) = mpsc::channel::<()>();
+    let late = Arc::new(AtomicBool::new(false));
+    if let Some(limit) = limit {
+        let (hang_up, late) = (conversation.writer()?, late.clone());
+        std::thread::spawn(move || {
+            if left.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout) {
+                late.store(true, Ordering::SeqCst);
+                hang_up.hang_up();
+            }
+        });
+    }
     // A command that ended without reading its input has an answer all the same.
     let chunks = input.chunks(protocol::frame::MAX_PAYLOAD).filter(|c| !c.is_empty());
     let _ = chunks.chain([&[][..]]).try_for_each(|chunk| writer.stdin(chunk));
@@ -104,6 +140,10 @@ pub fn in_box(
     });
     if too_much {
         return Err(CommandError::failed("the box said more than 4 MB and was cut off")
+            .hint("`agentbox shell` shows what goes on in it"));
+    }
+    if late.load(Ordering::SeqCst) {
+        return Err(CommandError::failed("the box did not answer in time")
             .hint("`agentbox shell` shows what goes on in it"));
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -5,11 +5,11 @@
 //! see `login:` in the settings to keep them back.
 
 use crate::attach;
+use crate::commands::login::{self, LoginArgs};
 use crate::commands::{background, create};
 use crate::context::{Context, target};
 use crate::conversations::BeginArgs;
 use crate::error::{CommandError, Exit, Outcome};
-use crate::exec;
 use crate::json;
 use crate::place::{Elsewhere, Where};
 use crate::resync;
@@ -122,22 +122,6 @@ pub struct AttachArgs {
 
     #[command(flatten)]
     place: Where,
-}
-
-/// Log the agent in, inside a box
-///
-/// Runs the agent's own login there. The box holds that login from then on: it is the one
-/// credential a box may hold, `agentbox list` says so, and it goes with the box.
-#[derive(Debug, clap::Args)]
-pub struct LoginArgs {
-    /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
-    /// box]
-    #[arg(value_name = "BOX")]
-    which: Option<String>,
-
-    /// Arguments for the agent's login
-    #[arg(last = true, value_name = "ARG")]
-    args: Vec<String>,
 }
 
 /// End the agent and its session; the box goes on
@@ -322,7 +306,7 @@ fn act(ctx: &Context, agent: Agent, action: Action) -> Outcome {
             };
             attach::show_in(ctx, &client, place.as_ref(), Some(view.name.to_string()), &name)
         }
-        Action::Login(args) => login(ctx, &client, agent, args),
+        Action::Login(args) => login::run(ctx, &client, agent, args),
         Action::Stop(args) => {
             let view = which_box(&client, args.which)?;
             let which = Some(view.id.to_string());
@@ -435,25 +419,4 @@ pub fn variables(agent: Agent) -> BTreeMap<String, SecretText> {
         Some(((*name).to_owned(), SecretText(value)))
     };
     agent.variables().iter().filter_map(value).collect()
-}
-
-fn login(ctx: &Context, client: &Client, agent: Agent, args: LoginArgs) -> Outcome {
-    let view = which_box(client, args.which)?;
-    let to = || target(Some(view.id.to_string()));
-    // Before anything: the host says so where logins are switched off, and notes it.
-    client.call::<BoxView>(&Request::WillLogIn { target: to(), agent })?;
-    let words: &[&str] = match agent {
-        Agent::Claude => &["env", "DISPLAY=", "claude", "auth", "login"],
-        Agent::Codex => &["codex", "login", "--device-auth"],
-        Agent::Opencode => &["opencode", "auth", "login"],
-    };
-    let own = words.iter().map(|w| (*w).to_owned());
-    let argv: Vec<String> = own.chain(args.args).collect();
-    ctx.ui.say(&format!(
-        "{} logs in inside {}; the box holds that login.",
-        agent.title(),
-        view.name
-    ));
-    let code = exec::run(client, to(), argv, terminal::both_ends())?;
-    Ok(Exit(u8::try_from(code).unwrap_or(1)))
 }

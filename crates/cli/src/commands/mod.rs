@@ -32,6 +32,7 @@ pub mod install;
 pub mod integrations;
 pub mod limits;
 pub mod list;
+pub mod login;
 pub mod logs;
 pub mod man;
 pub mod mute;

@@ -10,6 +10,7 @@ mod git;
 mod init;
 mod install;
 mod launch;
+mod login;
 mod places;
 mod prepare;
 mod shell;
