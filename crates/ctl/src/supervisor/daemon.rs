@@ -8,7 +8,7 @@ use super::engine::{Engine, Event, Places};
 use super::log::Logs;
 use super::push::Push;
 use super::web::Web;
-use super::{environment, process, server, state_dir};
+use super::{cgroup, environment, process, server, state_dir};
 use crate::error::{Doing, Error, Result};
 use crate::passwd::{self, Account};
 use crate::places;
@@ -134,6 +134,11 @@ fn lock(path: &Path) -> Result<Option<Flock<File>>> {
 
 /// Units of a supervisor that was killed.
 fn end_leftovers() {
+    ask_leftovers();
+    process::kill_all();
+}
+
+fn ask_leftovers() {
     let found = process::strays(None);
     if found.is_empty() {
         return;
@@ -184,6 +189,8 @@ pub fn prepare() -> Result<Command> {
         let _ = fs::remove_file(link);
         symlink(to, link).doing(|| format!("make {link}"))?;
     }
+    // Most boxes have none to write, and units end without them, too.
+    let _ = cgroup::delegate(&user);
     let groups = fs::read_to_string(passwd::GROUP).unwrap_or_default();
     let mut groups: Vec<Gid> =
         passwd::groups_of(&groups, BOX_USER).into_iter().map(Gid::from_raw).collect();

@@ -4,6 +4,7 @@
 //! a task that ended by itself, nobody it started is left.
 
 use super::backoff::Next;
+use super::cgroup::groups;
 use super::engine::{Ending, Engine, Event, Live, Purpose, Run, Then};
 use super::process::{self, End};
 use super::unit::Kind;
@@ -53,12 +54,12 @@ impl Engine {
         // What a task leaves behind of its own will may stay: it may be a server it was to start.
         let may_leave = live.unit.task().is_some() && running.ending.is_none();
         if !may_leave {
-            if running.ending.is_none() {
-                if process::group_left(running.pid) {
-                    live.log.note("processes it started are left; they are asked to end");
-                    return self.end_rest(at);
-                }
-            } else if process::any_left(running.pid, &live.unit.name) {
+            let left = process::any_left(running.pid, &live.unit.name);
+            if left && running.ending.is_none() {
+                live.log.note("processes it started are left; they are asked to end");
+                return self.end_rest(at);
+            }
+            if left {
                 return;
             }
         }
@@ -78,6 +79,9 @@ impl Engine {
     pub fn over(&mut self, at: usize) {
         let Some(running) = self.units[at].running.take() else { return };
         self.touch();
+        if let Some(groups) = groups() {
+            groups.remove(&self.units[at].unit.name);
+        }
         let end = match running.then {
             Then::TimedOut => End::TimedOut,
             _ => running.ended.unwrap_or(End::NotStarted),

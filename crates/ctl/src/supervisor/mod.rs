@@ -6,6 +6,7 @@
 //! small thread of its own. Nothing polls, so an idle supervisor sleeps.
 
 mod backoff;
+mod cgroup;
 pub mod client;
 pub mod config;
 pub mod container;

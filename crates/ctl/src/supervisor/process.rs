@@ -1,8 +1,10 @@
 //! Processes of units: each leads a group of its own, and everything it starts carries its name.
 //!
 //! A signal goes to the whole group and to whoever left it: the unit's name is in the environment,
-//! which children inherit. The supervisor is their reaper, so it hears of every end.
+//! which children inherit. Where there are control groups, nobody leaves those, and they count, too.
+//! The supervisor is their reaper, so it hears of every end.
 
+use super::cgroup::groups;
 use super::container::ENV_CONTAINER;
 use super::unit::{Argv, Unit};
 use nix::errno::Errno;
@@ -92,7 +94,11 @@ pub fn spawn(unit: &Unit, given: &Argv, base: &Environment) -> Result<Child, Str
     command.env(ENV_SUPERVISOR, OWN.get().cloned().unwrap_or_default());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0);
-    command.spawn().map_err(|e| {
+    let started = match groups() {
+        Some(groups) => groups.spawn(&unit.name, || command.spawn()),
+        None => command.spawn(),
+    };
+    started.map_err(|e| {
         let why = match e.kind() {
             io::ErrorKind::NotFound => "no such program".to_owned(),
             io::ErrorKind::PermissionDenied => "it may not be run".to_owned(),
@@ -126,16 +132,34 @@ pub fn signal(group: Pid, name: &str, signal: Signal) {
             let _ = kill(stray.pid, signal);
         }
     }
+    let Some(groups) = groups() else { return };
+    if signal == Signal::SIGKILL {
+        return groups.kill(name);
+    }
+    for member in groups.members(name) {
+        let process = Path::new("/proc").join(member.to_string());
+        // The others have had it.
+        if group_of(&process) != Some(group) && unit_of(&process).is_none() {
+            let _ = kill(member, signal);
+        }
+    }
+}
+
+/// Kills whoever is left of any unit.
+pub fn kill_all() {
+    for stray in strays(None) {
+        let _ = kill(stray.pid, Signal::SIGKILL);
+    }
+    if let Some(groups) = groups() {
+        groups.kill_all();
+    }
 }
 
 /// Whether anybody of a unit is left.
 pub fn any_left(group: Pid, name: &str) -> bool {
-    killpg(group, None) != Err(Errno::ESRCH) || !strays(Some(name)).is_empty()
-}
-
-/// Whether anybody is left of a group alone.
-pub fn group_left(group: Pid) -> bool {
     killpg(group, None) != Err(Errno::ESRCH)
+        || groups().is_some_and(|groups| groups.any_left(name))
+        || !strays(Some(name)).is_empty()
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,6 @@
 use super::engine::{Engine, Then};
 use super::process;
 use super::schedule::stop_order;
-use nix::sys::signal::{Signal, kill};
 use std::time::{Duration, Instant};
 
 /// For everything together.
@@ -65,9 +64,7 @@ impl Engine {
             }
             shutdown.killed = true;
             shutdown.until = now + LAST;
-            for stray in process::strays(None) {
-                let _ = kill(stray.pid, Signal::SIGKILL);
-            }
+            process::kill_all();
         }
         self.go_on_stopping();
     }
@@ -98,9 +95,7 @@ impl Engine {
             }
         }
         if self.units.iter().all(|live| live.running.is_none()) {
-            for stray in process::strays(None) {
-                let _ = kill(stray.pid, Signal::SIGKILL);
-            }
+            process::kill_all();
             if let Some(shutdown) = &mut self.shutdown {
                 shutdown.over = true;
             }

@@ -12,6 +12,7 @@ mod resync;
 mod seed;
 mod services;
 mod shim;
+mod strays;
 mod supervisor;
 mod support;
 mod watch;

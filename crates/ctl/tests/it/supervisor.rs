@@ -5,16 +5,16 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const CTL: &str = env!("CARGO_BIN_EXE_agentbox-ctl");
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Supervisor {
-    dir: tempfile::TempDir,
-    daemon: Child,
+pub struct Supervisor {
+    pub dir: tempfile::TempDir,
+    pub daemon: Child,
     web: u16,
 }
 
@@ -33,23 +33,34 @@ fn server(port: u16, host: &str, after: &str, status: &str) -> String {
 }
 
 impl Supervisor {
-    fn new(yaml: &str) -> Self {
+    pub fn new(yaml: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("agentbox.yaml"), yaml).unwrap();
         Self::in_dir(dir)
     }
 
     fn in_dir(dir: tempfile::TempDir) -> Self {
+        Self::by(Path::new(CTL), dir)
+    }
+
+    /// Run by another program.
+    pub fn by(program: &Path, dir: tempfile::TempDir) -> Self {
         let web = free_port();
-        let daemon = Self::command(&dir, web).spawn().unwrap();
+        let daemon = Self::command(program, &dir, web).spawn().unwrap();
         let one = Self { dir, daemon, web };
         one.eventually("it answers", || UnixStream::connect(one.socket()).is_ok());
         one
     }
 
-    fn command(dir: &tempfile::TempDir, web: u16) -> Command {
+    /// Another one after it has gone.
+    pub fn again(&mut self, program: &Path) {
+        self.daemon = Self::command(program, &self.dir, self.web).spawn().unwrap();
+        self.eventually("it answers", || UnixStream::connect(self.socket()).is_ok());
+    }
+
+    fn command(program: &Path, dir: &tempfile::TempDir, web: u16) -> Command {
         let at = |name: &str| dir.path().join(name);
-        let mut command = Command::new(CTL);
+        let mut command = Command::new(program);
         command.arg("daemon").arg("--socket").arg(at("run/ctl.sock"));
         command.arg("--log-dir").arg(at("log")).arg("--state-dir").arg(at("lib"));
         command.arg("--workspace").arg(dir.path()).stdin(Stdio::null());
@@ -76,7 +87,7 @@ impl Supervisor {
         serde_json::from_str(&line).unwrap_or_else(|e| panic!("{ask}: {e}: {line}"))
     }
 
-    fn good(&self, ask: &Value) -> Value {
+    pub fn good(&self, ask: &Value) -> Value {
         let mut answer = self.ask(ask);
         assert_eq!(answer["ok"], true, "{ask}: {answer}");
         answer["data"].take()
@@ -89,28 +100,33 @@ impl Supervisor {
         all.find(|unit| unit["name"] == name).cloned().unwrap_or(Value::Null)
     }
 
-    fn state(&self, name: &str) -> String {
+    pub fn state(&self, name: &str) -> String {
         self.unit(name)["state"].as_str().unwrap_or_default().to_owned()
     }
 
-    fn until(&self, name: &str, state: &str) -> Value {
+    pub fn until(&self, name: &str, state: &str) -> Value {
         self.eventually(&format!("{name} is {state}"), || self.state(name) == state);
         self.unit(name)
     }
 
-    fn log(&self, name: &str) -> String {
+    pub fn log(&self, name: &str) -> String {
         fs::read_to_string(self.dir.path().join(format!("log/{name}.log"))).unwrap_or_default()
     }
 
-    fn ctl(&self, args: &[&str]) -> Output {
+    pub fn ctl(&self, args: &[&str]) -> Output {
         let mut command = Command::new(CTL);
         command.args(args).arg("--socket").arg(self.socket());
         command.output().unwrap()
     }
 
     #[track_caller]
-    fn eventually(&self, what: &str, mut so: impl FnMut() -> bool) {
-        let end = Instant::now() + PATIENCE;
+    pub fn eventually(&self, what: &str, so: impl FnMut() -> bool) {
+        self.eventually_within(PATIENCE, what, so);
+    }
+
+    #[track_caller]
+    pub fn eventually_within(&self, patience: Duration, what: &str, mut so: impl FnMut() -> bool) {
+        let end = Instant::now() + patience;
         while !so() {
             if Instant::now() >= end {
                 let mut logs = String::new();
@@ -136,12 +152,12 @@ impl Supervisor {
         })
     }
 
-    fn signal(&self, signal: &str) {
+    pub fn signal(&self, signal: &str) {
         let pid = self.daemon.id().to_string();
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
     }
 
-    fn stop(&mut self) -> Option<i32> {
+    pub fn stop(&mut self) -> Option<i32> {
         self.signal("-TERM");
         self.daemon.wait().unwrap().code()
     }
@@ -320,7 +336,7 @@ fn a_killed_supervisor_leaves_nothing_that_runs_twice() {
     s.signal("-KILL");
     s.daemon.wait().unwrap();
     assert_eq!(count(&s, "sleep 4731"), 1);
-    s.daemon = Supervisor::command(&s.dir, s.web).spawn().unwrap();
+    s.again(Path::new(CTL));
     s.eventually("it answers", || {
         UnixStream::connect(s.socket()).is_ok() && s.state("a") == "running"
     });
@@ -330,7 +346,7 @@ fn a_killed_supervisor_leaves_nothing_that_runs_twice() {
 }
 
 #[test]
-fn yaml_13_23_units_see_their_own_environment_and_no_keys() {
+fn yaml_13_10_23_units_see_their_own_environment_and_no_keys() {
     let s = Supervisor::new("tasks:\n  t: {command: env, env: {V: 3.10}}\n");
     s.until("t", "done");
     let log = s.log("t");
@@ -386,7 +402,7 @@ fn yaml_13_27_28_there_is_one_supervisor() {
         "tasks:\n  t: {{command: '{CTL} status --json --socket run/ctl.sock'}}\n"
     ));
     assert_eq!(s.until("t", "done")["lastExitCode"], 0);
-    let second = Supervisor::command(&s.dir, s.web).output().unwrap();
+    let second = Supervisor::command(Path::new(CTL), &s.dir, s.web).output().unwrap();
     assert_eq!(second.status.code(), Some(0));
     let said = String::from_utf8(second.stderr).unwrap();
     assert_eq!(said, format!("already running (pid {})\n", s.daemon.id()));
@@ -523,7 +539,7 @@ fn yaml_13_39_40_41_done_once_is_done() {
     assert!(s.log("good").contains("[check] looking"), "{}", s.log("good"));
     let again = |s: &mut Supervisor| {
         s.stop();
-        s.daemon = Supervisor::command(&s.dir, s.web).spawn().unwrap();
+        s.again(Path::new(CTL));
         s.eventually("it answers", || UnixStream::connect(s.socket()).is_ok());
     };
     let ran = |s: &Supervisor, name: &str| {
