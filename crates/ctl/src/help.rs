@@ -23,6 +23,7 @@ Commands for people and agents:
   wait-ready                    wait until tasks are done and services up
   validate [path]               check agentbox.yaml
   render <file>                 replace placeholders and texts in it, and make up secrets
+  secret list|rotate|rm         those that are made up, by name
   event <kind> [json]           tell whoever follows 'agentbox events' something
   rpc <method> [json]           one raw call to the host
   help [command]                this text, or more about one command
@@ -236,6 +237,22 @@ the command line. At last {{AGENTBOX_AUTO_SECRET}} becomes a new secret, and
   --state-dir <path>  where secrets with a name are kept
 
 A file that would not change is not written. Exit codes: 1 it cannot be done, 2 wrong arguments.
+",
+    ),
+    (
+        "secret",
+        "\
+agentbox-ctl secret list [--json]
+agentbox-ctl secret rotate <name>
+agentbox-ctl secret rm <name>
+
+The secrets of this box that 'render' made for {{AGENTBOX_AUTO_SECRET:<name>}}. Values are never shown.
+A secret that is rotated has a new value at once, one that is removed is made anew when it is next asked
+for; files keep the old one until they are rendered again.
+
+  --state-dir <path>  where they are kept
+
+Exit codes: 1 there is no such secret, 2 wrong arguments.
 ",
     ),
     (

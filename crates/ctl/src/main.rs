@@ -45,6 +45,7 @@ mod render;
 mod resume;
 mod resync;
 mod rpc;
+mod secret;
 mod seed;
 mod session;
 mod shim;
@@ -130,6 +131,7 @@ fn run(args: &[OsString]) -> Result<i32> {
         "container-unit" => supervisor::container::run(),
         "recreate" => supervisor::recreate::run(rest),
         "render" => render::run(rest),
+        "secret" => secret::run(rest),
         "validate" => Ok(supervisor::validate::run(rest)),
         name if supervisor::client::COMMANDS.contains(&name) => supervisor::client::run(name, rest),
         "help" | "--help" | "-h" => help::run(rest),

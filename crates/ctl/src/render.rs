@@ -5,26 +5,21 @@
 //! nothing in it changes: whoever watches it does not start over for nothing.
 
 use crate::error::{Doing, Error, Result};
-use crate::places;
 use crate::supervisor::{client::INVALID, config};
-use base64::Engine;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use crate::{places, secret};
 use project::render::{LARGEST, Values, render};
 use project::{FILE_NAME, Pattern, Project, Replaced, Rule};
 use protocol::exit;
-use protocol::supervisor::{STATE, STATE_DIR};
 use std::ffi::OsString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 const USE: &str = "use 'agentbox-ctl render <src> [--out <path> | --in-place] [--env] [--rules a,b] \
     [--rule 'from=>to'] [--rule-regex 'pattern=>to']'.";
 /// What stands for a secret, before its name if it has one.
 const SECRET: &str = "AGENTBOX_AUTO_SECRET";
-/// Bytes of a secret before they are text.
-const SECRET_BYTES: usize = 32;
 
 #[derive(Default)]
 struct Wanted {
@@ -57,10 +52,9 @@ pub fn run(args: &[OsString]) -> Result<i32> {
 }
 
 fn wanted(args: &[OsString]) -> std::result::Result<Wanted, String> {
-    let state = fs::read_to_string(STATE_DIR).unwrap_or_else(|_| STATE.to_owned());
     let mut wanted = Wanted {
         config: places::workspace().join(FILE_NAME),
-        state: PathBuf::from(state.trim()),
+        state: secret::state(),
         ..Wanted::default()
     };
     let (mut source, mut out, mut in_place) = (None, None, false);
@@ -142,7 +136,7 @@ fn rendered(wanted: &Wanted, values: &Values) -> Result<(String, bool)> {
             "agentbox-ctl: {{{{{name}}}}} has no value here and is left as it is."
         ));
     }
-    with_secrets(&done.text, &wanted.state.join("secrets"))
+    with_secrets(&done.text, &secret::dir(&wanted.state))
 }
 
 /// The rules of the named sets, in the order they were asked for.
@@ -185,9 +179,9 @@ fn with_secrets(text: &str, dir: &Path) -> Result<(String, bool)> {
         if let Some((name, after)) = asked(from) {
             any = true;
             out.push_str(&if name.is_empty() {
-                fresh().doing(|| "make up a secret")?
+                secret::fresh().doing(|| "make up a secret")?
             } else {
-                kept(dir, name)?
+                secret::kept(dir, name)?
             });
             rest = after;
         } else {
@@ -209,43 +203,7 @@ fn asked(from: &str) -> Option<(&str, &str)> {
     let Some(name) = name.strip_prefix(':') else {
         return name.is_empty().then_some(("", after));
     };
-    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
-    (!name.is_empty() && name.len() <= 200 && name.bytes().all(plain)).then_some((name, after))
-}
-
-fn fresh() -> io::Result<String> {
-    let mut bytes = [0; SECRET_BYTES];
-    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(BASE64_URL_SAFE_NO_PAD.encode(bytes))
-}
-
-/// Made up once. Of two that make it at once, one wins and both use it.
-fn kept(dir: &Path, name: &str) -> Result<String> {
-    let path = dir.join(name);
-    let doing = || format!("keep the secret {}", path.display());
-    if !path.exists() {
-        make(dir, &path).doing(doing)?;
-    }
-    let text = fs::read_to_string(&path).doing(doing)?;
-    Ok(text.trim_end().to_owned())
-}
-
-fn make(dir: &Path, path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    // Whole before it has its name.
-    let new = path.with_file_name(format!(".new-{}", std::process::id()));
-    let _ = fs::remove_file(&new);
-    let made = File::options().write(true).create_new(true).mode(0o600).open(&new);
-    let linked = made.and_then(|mut file| {
-        writeln!(file, "{}", fresh()?)?;
-        file.sync_all()?;
-        match fs::hard_link(&new, path) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-            done => done,
-        }
-    });
-    let _ = fs::remove_file(&new);
-    linked
+    secret::is_name(name).then_some((name, after))
 }
 
 /// Whole or not at all; not when it is there already.
@@ -349,15 +307,6 @@ mod tests {
         ] {
             assert_eq!(done(dir.path(), odd, &[]).unwrap(), odd);
         }
-    }
-
-    #[test]
-    fn two_that_make_a_secret_at_once_have_the_same() {
-        let dir = tempfile::tempdir().unwrap();
-        fs::create_dir_all(dir.path()).unwrap();
-        fs::write(dir.path().join("k"), "the-first\n").unwrap();
-        make(dir.path(), &dir.path().join("k")).unwrap();
-        assert_eq!(kept(dir.path(), "k").unwrap(), "the-first");
     }
 
     #[test]
