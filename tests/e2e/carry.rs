@@ -1,6 +1,8 @@
 //! `agentbox.yaml` before a box is made, and the files of this computer it wants in there.
 
+use crate::conversations::down_and_up;
 use crate::create_faults::{nothing_is_left, repository};
+use crate::sessions::stand_in;
 use crate::world::{Running, World, docker, text};
 use agentbox_e2e::pty::Terminal;
 use agentbox_e2e::wait::eventually;
@@ -294,4 +296,67 @@ fn carry_without_a_terminal_whoever_watches_is_asked() {
     assert_eq!(made.code, Some(0), "{}", made.err);
     assert_eq!(world.box_ok("asked", "cat ~/notes"), "mine");
     watching.kill();
+}
+
+#[test]
+fn yaml_13_53_what_changed_is_rendered_and_copied_again_and_nothing_else_is() {
+    let world = World::headless();
+    let home = user_home(&world);
+    let template = |word: &str| {
+        write(home.join("app.env"), &format!("{word}={{{{AGENTBOX_BOX_NAME}}}}\n"), 0o600);
+    };
+    template("first");
+    write(home.join("notes"), "mine\n", 0o644);
+    write(home.join(".ssh/id_ed25519"), "PRIVATE\n", 0o600);
+    let yaml =
+        "carry: [{src: ~/app.env, dest: ~/app.env, replaceEnvs: true}, '~/notes=/opt/notes']\n";
+    configure(&world, yaml);
+    let made = run(&world, &["create", "-n", "crb"], &[("AGENTBOX_CARRY_YES", "1")]);
+    assert_eq!(made.0, Some(0), "{}", made.2);
+    stand_in(&world, "crb", "claude");
+    let show = |script: &str| world.box_ok("crb", script);
+    assert_eq!(show("cat ~/app.env"), "first=crb");
+    let carried = || {
+        let records = world.json(&["audit", "crb"])["records"].as_array().unwrap().clone();
+        records.into_iter().filter(|r| r["kind"] == "carried").collect::<Vec<_>>()
+    };
+    // As the box has it, so long as nothing changed here.
+    show("echo own > ~/app.env; sudo sh -c 'echo own > /opt/notes'");
+    let said = down_and_up(&world, "crb", || (), &[]);
+    assert!(!said.contains("carried"), "{said}");
+    assert_eq!(show("cat ~/app.env /opt/notes"), "own\nown");
+    assert_eq!(carried().len(), 1);
+
+    let said = down_and_up(&world, "crb", || template("second"), &[]);
+    assert!(said.contains("1 carried file"), "{said}");
+    assert_eq!(show("cat ~/app.env /opt/notes; stat -c %a ~/app.env"), "second=crb\nown\n600");
+    let records = carried();
+    assert_eq!(records.len(), 2);
+    let files = records.last().unwrap()["data"]["files"].as_array().unwrap().clone();
+    assert_eq!(files.len(), 1);
+    assert_eq!(files[0]["src"], home.join("app.env").display().to_string());
+    let said = down_and_up(&world, "crb", || (), &[]);
+    assert!(!said.contains("carried"), "{said}");
+
+    // Whatever the list says by now: a key of the person's goes nowhere without a question.
+    let meanwhile = || {
+        let yaml = "carry: ['~/.ssh/id_ed25519=~/app.env', '~/.ssh=~/new', '~/notes=/opt/notes']\n";
+        configure(&world, yaml);
+        write(home.join("notes"), "newer\n", 0o644);
+    };
+    let said = down_and_up(&world, "crb", meanwhile, &[]);
+    assert!(said.contains("carry has 2 entries that were not agreed to"), "{said}");
+    assert!(said.contains("1 carried file"), "{said}");
+    assert_eq!(show("cat ~/app.env /opt/notes; ls ~/new 2>&1 | wc -l"), "second=crb\nnewer\n1");
+    let planted = || {
+        fs::remove_file(home.join("notes")).unwrap();
+        symlink(home.join(".ssh/id_ed25519"), home.join("notes")).unwrap();
+        configure(&world, yaml);
+    };
+    let said = down_and_up(&world, "crb", planted, &[]);
+    assert!(said.contains("not agreed to") && !said.contains("carried file"), "{said}");
+    // A list that cannot be read holds nobody up.
+    let said = down_and_up(&world, "crb", || configure(&world, "carry: ['/a=/proc/1']\n"), &[]);
+    assert!(said.contains("nothing can be copied to /proc"), "{said}");
+    assert_eq!(show("grep -rl PRIVATE ~ /opt 2>/dev/null | wc -l"), "0");
 }

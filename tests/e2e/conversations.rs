@@ -321,7 +321,7 @@ fn codex_goes_on_in_a_box_with_what_was_said_here() {
 
 /// Starts the stand-in for Claude after the box was down; what was said meanwhile.
 #[track_caller]
-fn down_and_up(world: &World, name: &str, meanwhile: impl FnOnce(), args: &[&str]) -> String {
+pub fn down_and_up(world: &World, name: &str, meanwhile: impl FnOnce(), args: &[&str]) -> String {
     world.ok(&["stop", name]);
     meanwhile();
     let output = world.agentbox(&[&["claude", "start", name, "-d"], args].concat());

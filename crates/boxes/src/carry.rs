@@ -4,7 +4,10 @@
 //! person is asked, and what they were shown is what is opened. A path is followed to its end once; from
 //! then on that end is opened by handle, through no link, so nothing can be put in its place.
 
+mod again;
 mod pack;
+
+pub use again::Again;
 
 use ::project::carry::{Excludes, Planned, looks_secret, plan};
 use files::archive::MAX_ENTRIES;
@@ -268,6 +271,15 @@ impl Plan {
         });
         let all = serde_json::Value::Array(entries.collect()).to_string();
         Sha256::digest(all.as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
+    }
+
+    /// What is copied of it when only some is, each under its own number.
+    fn only(&self, keep: impl Fn(usize) -> bool) -> Self {
+        let mut plan = self.clone();
+        for (_, entry) in plan.entries.iter_mut().enumerate().filter(|(at, _)| !keep(*at)) {
+            entry.what = What::Missing;
+        }
+        plan
     }
 
     /// Two that would end in one place.

@@ -17,7 +17,6 @@ use crate::repo::{self, Carry, Found, ObjectStore, RepoSnapshot, Start, Survey};
 use crate::{
     Boxes, Error, Features, Record, Stage, Wishes, carry, docker, env_files, limits, ports,
 };
-use ::project::render::Values;
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountBindOptions,
     MountTmpfsOptions, MountType, NetworkCreateRequest,
@@ -431,15 +430,7 @@ impl Saga {
     async fn carry_and_release(&self, record: &Record) -> Result<Vec<Carried>, Error> {
         let Some((plan, by)) = &self.spec.carry else { return Ok(Vec::new()) };
         let step = Step::start(&self.watcher, "Copy files from this computer");
-        let values = Values {
-            box_name: Some(record.name.to_string()),
-            box_id: Some(record.id.to_string()),
-            box_kind: Some("docker".to_owned()),
-            box_host: None,
-            host_workspace: Some(record.workspace.display().to_string()),
-            project_root: Some(record.project_root.display().to_string()),
-        };
-        let carrying = self.boxes.carry(&record.container, plan, values, *by);
+        let carrying = self.boxes.carry(&record.container, plan, record.values(), *by);
         let carried = Box::pin(carrying).await?;
         let (token, daemons) = (self.spec.token.clone(), self.spec.daemons.clone());
         self.boxes.go(&record.container, &Go { token, daemons }).await?;

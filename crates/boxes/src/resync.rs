@@ -134,6 +134,7 @@ async fn selection(survey: &Survey, all: &[(&Found, String, News)]) -> Result<Se
 fn bounded(mut told: Resynced) -> Resynced {
     let short = |text: &String| visible(&text.chars().take(LONGEST_NAME).collect::<String>());
     told.kept = told.kept.iter().take(MOST_KEPT).map(short).collect();
+    told.carried = 0;
     told.left = told.left.iter().take(MOST_LEFT).map(short).collect();
     told
 }

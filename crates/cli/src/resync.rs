@@ -42,6 +42,7 @@ pub fn lines(told: &Resynced) -> Vec<String> {
     let new = [
         counted(told.commits, "commit", "commits"),
         counted(told.files, "uncommitted file", "uncommitted files"),
+        counted(told.carried, "carried file", "carried files"),
     ];
     let new: Vec<String> = new.into_iter().flatten().collect();
     let mut lines = Vec::new();
@@ -86,11 +87,17 @@ mod tests {
         let told = Resynced {
             commits: 1,
             files: 3,
+            carried: 1,
             kept: (0..22).map(|n| format!("src/{n}\u{1b}")).collect(),
             left: vec!["api: it is not on its branch".into()],
         };
         let text = lines(&told).join("\n");
-        assert!(text.starts_with("The box took over 1 commit and 3 uncommitted files"), "{text}");
+        assert!(
+            text.starts_with(
+                "The box took over 1 commit and 3 uncommitted files and 1 carried file"
+            ),
+            "{text}"
+        );
         assert!(text.contains("src/19") && text.contains("and 2 more"), "{text}");
         assert!(text.contains("warning: left as it is: api:"), "{text}");
         let prompt = for_the_agent(&told).unwrap();

@@ -7,13 +7,13 @@
 use crate::config::read_project_file;
 use crate::core::Core;
 use approvals::{Asker, Draft};
-use boxes::Record;
-use boxes::carry::{Plan, resolve};
+use boxes::carry::{Again, Plan, resolve};
+use boxes::{Boxes, Record};
 use project::{FILE_NAME, Project, Run};
-use protocol::carry::{CarryBy, CarryChoice, CarryKind, CarryLine, CarryPlan};
+use protocol::carry::{Carried, CarryBy, CarryChoice, CarryKind, CarryLine, CarryPlan};
 use protocol::control::{ControlError, CreateBox, ErrorCode};
 use protocol::question::{Evidence, FileLine, Outcome, Tier};
-use protocol::text::size;
+use protocol::text::{shortened, size};
 use protocol::{BoxId, BoxName};
 use relay::Entry;
 use std::path::{Path, PathBuf};
@@ -131,18 +131,41 @@ impl Core {
         }
     }
 
-    /// Writes down what was copied, and on whose word.
-    pub(crate) async fn note_carried(&self, record: &Record) -> Result<(), ControlError> {
+    /// Brings a box what changed of what was agreed to when it was made. Why something was left is only
+    /// told: a box works without.
+    pub(crate) async fn carry_again(&self, boxes: &Boxes, record: &Record) -> Again {
         if record.carry.is_empty() {
+            return Again::default();
+        }
+        let copied = async {
+            let (project, _) = read(&record.project_root).await?;
+            let plan = self.resolved(project, &record.project_root).await?;
+            boxes.carry_again(record, plan).await.map_err(crate::engine::control_error)
+        };
+        copied.await.unwrap_or_else(|error| {
+            let why = std::iter::once(error.message.trim_end_matches(':'));
+            let why = why.chain(error.hints.iter().map(|hint| hint.trim()));
+            let why = shortened(&why.collect::<Vec<_>>().join("; "), 600);
+            Again { left: vec![why], ..Again::default() }
+        })
+    }
+
+    /// Writes down what was copied, and on whose word.
+    pub(crate) async fn note_carried(
+        &self,
+        record: &Record,
+        carried: &[Carried],
+    ) -> Result<(), ControlError> {
+        if carried.is_empty() {
             return Ok(());
         }
-        let many = record.carry.len();
+        let many = carried.len();
         let what = if many == 1 { "1 entry".to_owned() } else { format!("{many} entries") };
         let entry = Entry {
             box_id: Some(record.id.clone()),
             kind: "carried",
             summary: format!("Copied {what} of this computer into {}", record.name),
-            data: serde_json::json!({ "files": record.carry }),
+            data: serde_json::json!({ "files": carried }),
         };
         Ok(self.store.record(entry).await?)
     }

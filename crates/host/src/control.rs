@@ -268,7 +268,7 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::Projects => value(&api.projects().await?),
             Request::LookAtFolder { path } => value(&api.look_at_folder(&path).await?),
             Request::Conversations(query) => value(&api.conversations(query).await?),
-            Request::RelaunchAgents(what) => value(&api.relaunch_agents(what).await?),
+            Request::RelaunchAgents(what) => value(&Box::pin(api.relaunch_agents(what)).await?),
             Request::Resync { target } => value(&api.resync(target).await?),
             Request::EditorTasks { target, regenerate } => {
                 value(&api.editor_tasks(target, regenerate).await?)

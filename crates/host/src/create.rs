@@ -182,7 +182,7 @@ impl Core {
             data: serde_json::json!({ "name": record.name, "image": record.image, "branch": record.branch }),
         };
         self.keep(record.clone(), token, BoxState::Running, entry).await?;
-        self.note_carried(record).await?;
+        self.note_carried(record, &record.carry).await?;
         self.went(boxes, record, daemons).await;
         self.keep_bridge(&record.id);
         made.record = None;

@@ -30,10 +30,20 @@ impl Api {
         if done.is_err() {
             self.core.with_known(&id, |known| known.was_down = true);
         }
-        let (told, changed) = done.map_err(control_error)?;
+        let (mut told, mut changed) = done.map_err(control_error)?;
+        let again = self.core.carry_again(&boxes, &record).await;
+        self.core.note_carried(&record, &again.copied).await?;
+        told.carried = u32::try_from(again.copied.len()).unwrap_or(u32::MAX);
+        told.left.extend(again.left);
+        for fresh in again.copied {
+            if let Some(one) = changed.carry.iter_mut().find(|one| one.dest == fresh.dest) {
+                *one = fresh;
+            }
+        }
         // Something else of it may have changed meanwhile.
         if let Some(now) = self.core.record(&id).filter(|_| changed != record) {
-            let changed = Record { base: changed.base, nested: changed.nested, ..now };
+            let Record { base, nested, carry, .. } = changed;
+            let changed = Record { base, nested, carry, ..now };
             let summary = format!("Box {} took over what is new on the host", record.name);
             let data = serde_json::json!({ "commits": told.commits, "base": changed.base });
             self.core.change(changed, "box-changed", summary, data).await?;

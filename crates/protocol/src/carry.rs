@@ -36,10 +36,11 @@ pub struct CarryLine {
     pub warnings: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
 pub enum CarryKind {
+    #[default]
     File,
     Folder,
     /// It need not be there, and is not.
@@ -84,6 +85,20 @@ pub struct Carried {
     /// Of what was read here, before anything was replaced in it.
     pub hash: String,
     pub by: CarryBy,
+    #[serde(default)]
+    pub kind: CarryKind,
+    /// Octal, when the list says one.
+    #[serde(default)]
+    pub mode: Option<String>,
+    #[serde(default)]
+    pub user: Option<u32>,
+    /// Of everything else that was agreed to: rules, what is left out. None in a record from before
+    /// there was one, which nothing is copied again by.
+    #[serde(default)]
+    pub terms: Option<String>,
+    /// What the person was told to look at twice, and agreed to.
+    #[serde(default)]
+    pub warnings: Vec<String>,
 }
 
 /// First line of `agentbox-ctl carry`'s standard input. A tar stream follows, whose names begin with

@@ -38,6 +38,9 @@ pub struct Resynced {
     pub commits: u32,
     /// Files that changed with the host's uncommitted work, and untracked ones that are new.
     pub files: u32,
+    /// Files from elsewhere on the host, that a person let `agentbox.yaml` copy when the box was made and
+    /// that changed since. The host's own word.
+    pub carried: u32,
     /// Files that differ and stay as the box has them, from the workspace.
     pub kept: Vec<String>,
     /// Why something was left as it is.

@@ -38,7 +38,7 @@ impl Boxes {
         let (sender, chunks) = mpsc::channel::<io::Result<Bytes>>(8);
         let plan = plan.clone();
         let packing = tokio::task::spawn_blocking(move || {
-            let packed = plan.pack(&values, by, &sender);
+            let packed = plan.pack(&values, by, Sender::new(sender.clone()));
             // A stream that ends early is no whole archive; whoever reads it says so.
             if let Err(e) = &packed {
                 let _ = sender.blocking_send(Err(io::Error::other(e.to_string())));
@@ -80,34 +80,52 @@ impl Plan {
         CarryIn { entries: self.entries.iter().map(told).collect() }
     }
 
-    fn pack(
+    pub(super) fn pack(
         &self,
         values: &Values,
         by: CarryBy,
-        sender: &mpsc::Sender<io::Result<Bytes>>,
+        into: impl Write,
     ) -> io::Result<Vec<Carried>> {
-        let mut tar = tar::Builder::new(Sender::new(sender.clone()));
+        let mut tar = tar::Builder::new(into);
         let mut carried = Vec::new();
         for (number, entry) in self.entries.iter().enumerate() {
-            let mut reading =
-                Reading { tar: &mut tar, left: self.limit, hash: Sha256::new(), bytes: 0 };
-            let done = match entry.what {
-                What::Missing => continue,
-                What::File { .. } => reading.file(entry, number, values),
-                What::Folder { .. } => reading.folder(entry, number),
-            };
             let shown = ::project::carry::shown(&entry.planned.item);
-            done.map_err(|e| io::Error::other(format!("{shown}: {e}")))?;
-            carried.push(Carried {
-                src: entry.real.display().to_string(),
-                dest: entry.place(),
-                bytes: reading.bytes,
-                hash: hex(reading.hash),
-                by,
-            });
+            let packed = self.pack_one(number, entry, values, by, &mut tar);
+            carried.extend(packed.map_err(|e| io::Error::other(format!("{shown}: {e}")))?);
         }
         tar.into_inner()?.flush()?;
         Ok(carried)
+    }
+
+    /// None when it is not there.
+    pub(super) fn pack_one<W: Write>(
+        &self,
+        number: usize,
+        entry: &Entry,
+        values: &Values,
+        by: CarryBy,
+        tar: &mut tar::Builder<W>,
+    ) -> io::Result<Option<Carried>> {
+        let mut reading = Reading { tar, left: self.limit, hash: Sha256::new(), bytes: 0 };
+        match entry.what {
+            What::Missing => return Ok(None),
+            What::File { .. } => reading.file(entry, number, values)?,
+            What::Folder { .. } => reading.folder(entry, number)?,
+        }
+        let (bytes, hash) = (reading.bytes, hex(reading.hash));
+        let line = entry.line();
+        Ok(Some(Carried {
+            src: entry.real.display().to_string(),
+            dest: entry.place(),
+            bytes,
+            hash,
+            by,
+            kind: line.kind,
+            mode: entry.planned.item.mode.map(|mode| format!("{mode:04o}")),
+            user: line.user,
+            terms: Some(entry.terms()),
+            warnings: line.warnings,
+        }))
     }
 }
 
@@ -217,7 +235,7 @@ fn header(kind: tar::EntryType, mode: u32, size: u64) -> tar::Header {
     header
 }
 
-fn hex(hash: Sha256) -> String {
+pub(super) fn hex(hash: Sha256) -> String {
     hash.finalize().iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

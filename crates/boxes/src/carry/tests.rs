@@ -5,14 +5,14 @@ use ::project::Project;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-struct Host {
+pub(super) struct Host {
     _temp: tempfile::TempDir,
     root: PathBuf,
-    home: PathBuf,
+    pub(super) home: PathBuf,
 }
 
 impl Host {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let temp = tempfile::tempdir().unwrap();
         let top = temp.path().canonicalize().unwrap();
         let host = Self { root: top.join("ada/shop"), home: top.join("ada"), _temp: temp };
@@ -25,7 +25,7 @@ impl Host {
         host
     }
 
-    fn resolve(&self, carry: &str, limit: u64) -> Result<Plan, Vec<String>> {
+    pub(super) fn resolve(&self, carry: &str, limit: u64) -> Result<Plan, Vec<String>> {
         let parsed = Project::parse(&format!("carry: {carry}\n"));
         let project = parsed.project.unwrap_or_else(|| panic!("{:?}", parsed.errors));
         resolve(&project, &self.root, &self.home, limit)

@@ -384,6 +384,11 @@ mod tests {
                 bytes: 1024,
                 hash: "00".into(),
                 by: protocol::carry::CarryBy::Prompt,
+                kind: protocol::carry::CarryKind::File,
+                mode: None,
+                user: None,
+                terms: None,
+                warnings: vec![],
             }],
             warnings: vec!["the disk limit is not set".into()],
             ..made(view)

@@ -13,6 +13,11 @@ commits: number,
  */
 files: number, 
 /**
+ * Files from elsewhere on the host, that a person let `agentbox.yaml` copy when the box was made and
+ * that changed since. The host's own word.
+ */
+carried: number, 
+/**
  * Files that differ and stay as the box has them, from the workspace.
  */
 kept: Array<string>, 

@@ -1,0 +1,215 @@
+//! What a person agreed to once, brought to the box again after it changed on this computer.
+//!
+//! The list may be another one by now, and a box may have written it. So only the very same entry counts:
+//! the same end of every link, to the same place, on the same terms, with nothing new to look at twice.
+//! Everything else needs a question, and that is asked when a box is made.
+
+use super::{Entry, Plan, What, pack};
+use crate::{Boxes, Error, Record};
+use ::project::render::Values;
+use protocol::carry::Carried;
+use protocol::text::{shortened, visible};
+use sha2::{Digest, Sha256};
+use std::io;
+
+/// Entries that are named one by one.
+const NAMED: usize = 5;
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Again {
+    /// What the box has now.
+    pub copied: Vec<Carried>,
+    /// Why something was not copied.
+    pub left: Vec<String>,
+}
+
+impl Boxes {
+    /// Brings a running box what changed since it was copied there.
+    pub async fn carry_again(&self, record: &Record, plan: Plan) -> Result<Again, Error> {
+        let (before, values) = (record.carry.clone(), record.values());
+        let looked = tokio::task::spawn_blocking(move || {
+            let found = plan.changed(&before, &values);
+            (plan, found)
+        });
+        let (plan, found) = looked.await.map_err(|e| Error::Carry(e.to_string()))?;
+        let mut again = Again { copied: Vec::new(), left: found.left };
+        let Some((_, first)) = found.changed.first() else { return Ok(again) };
+        let by = first.by;
+        let only = plan.only(|at| found.changed.iter().any(|(changed, _)| *changed == at));
+        again.copied = self.carry(&record.container, &only, record.values(), by).await?;
+        for (copied, (_, agreed)) in again.copied.iter_mut().zip(&found.changed) {
+            copied.by = agreed.by;
+            copied.warnings.clone_from(&agreed.warnings);
+        }
+        Ok(again)
+    }
+}
+
+impl Record {
+    /// What stands for a box in a file that is copied into it.
+    pub(crate) fn values(&self) -> Values {
+        Values {
+            box_name: Some(self.name.to_string()),
+            box_id: Some(self.id.to_string()),
+            box_kind: Some("docker".to_owned()),
+            box_host: None,
+            host_workspace: Some(self.workspace.display().to_string()),
+            project_root: Some(self.project_root.display().to_string()),
+        }
+    }
+}
+
+/// What of a list is to be copied again: numbers, with what was agreed to.
+#[derive(Debug, Default)]
+struct Found {
+    changed: Vec<(usize, Carried)>,
+    left: Vec<String>,
+}
+
+impl Plan {
+    fn changed(&self, before: &[Carried], values: &Values) -> Found {
+        let mut found = Found::default();
+        let mut strange = Vec::new();
+        for (at, entry) in self.entries.iter().enumerate() {
+            if entry.what == What::Missing {
+                continue;
+            }
+            let shown = || visible(&::project::carry::shown(&entry.planned.item));
+            let Some(agreed) = before.iter().find(|carried| entry.is_as_agreed(carried)) else {
+                strange.push(shown());
+                continue;
+            };
+            let mut nowhere = tar::Builder::new(io::sink());
+            match self.pack_one(at, entry, values, agreed.by, &mut nowhere) {
+                Ok(Some(now)) if now.hash != agreed.hash => {
+                    found.changed.push((at, agreed.clone()));
+                }
+                Ok(_) => {}
+                Err(e) => found.left.push(format!("{}: {e}", shown())),
+            }
+        }
+        if let Some(line) = not_agreed(&strange) {
+            found.left.push(line);
+        }
+        found
+    }
+}
+
+fn not_agreed(strange: &[String]) -> Option<String> {
+    let entries = match strange.len() {
+        0 => return None,
+        1 => "1 entry that was".to_owned(),
+        many => format!("{many} entries that were"),
+    };
+    let names: Vec<String> = strange.iter().take(NAMED).map(|one| shortened(one, 120)).collect();
+    let more = if strange.len() > NAMED { ", …" } else { "" };
+    let names = names.join(", ");
+    Some(format!(
+        "carry has {entries} not agreed to for this box: {names}{more}; making a box asks"
+    ))
+}
+
+impl Entry {
+    /// Everything but where it is from and goes to that a person agreed to.
+    pub(super) fn terms(&self) -> String {
+        let item = &self.planned.item;
+        let folder = matches!(self.what, What::Folder { .. });
+        let terms = serde_json::json!([
+            folder,
+            item.mode,
+            item.user,
+            item.replace_envs,
+            item.exclude,
+            item.default_excludes,
+            format!("{:?}", self.planned.rules),
+        ]);
+        pack::hex(Sha256::new_with_prefix(terms.to_string()))
+    }
+
+    fn is_as_agreed(&self, carried: &Carried) -> bool {
+        self.real.to_str() == Some(carried.src.as_str())
+            && self.place() == carried.dest
+            && carried.terms.as_ref() == Some(&self.terms())
+            && self.warnings.iter().all(|warning| carried.warnings.contains(warning))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::Host;
+    use super::*;
+    use protocol::carry::CarryBy;
+    use std::fs;
+
+    fn copied(host: &Host, carry: &str) -> Vec<Carried> {
+        let plan = host.resolve(carry, 1000).unwrap();
+        plan.pack(&Values::default(), CarryBy::Prompt, io::sink()).unwrap()
+    }
+
+    /// Numbers of what is copied again, and what is said.
+    fn again(host: &Host, before: &[Carried], carry: &str) -> (Vec<usize>, String) {
+        let plan = host.resolve(carry, 1000).unwrap();
+        let found = plan.changed(before, &Values::default());
+        (found.changed.iter().map(|(at, _)| *at).collect(), found.left.join("\n"))
+    }
+
+    #[test]
+    fn yaml_13_53_only_what_changed_and_was_agreed_to_is_copied_again() {
+        let host = Host::new();
+        let list = "[{src: ~/notes, dest: /x, replaceEnvs: true}, {src: ~/other, optional: true}]";
+        let before = copied(&host, list);
+        assert_eq!(before.len(), 1);
+        assert_eq!(before[0].src, host.home.join("notes").display().to_string());
+        assert_eq!(again(&host, &before, list), (vec![], String::new()));
+        fs::write(host.home.join("notes"), "{{AGENTBOX_BOX_NAME}}").unwrap();
+        assert_eq!(again(&host, &before, list), (vec![0], String::new()));
+        // One that was not there when a person agreed is another one.
+        fs::write(host.home.join("other"), "x").unwrap();
+        let (changed, left) = again(&host, &before, list);
+        assert_eq!(changed, [0]);
+        assert!(left.contains("1 entry that was not agreed to") && left.contains("~/other"));
+    }
+
+    #[test]
+    fn a_list_that_says_something_else_copies_nothing() {
+        let host = Host::new();
+        let before = copied(&host, "['~/notes=/x']");
+        fs::write(host.home.join("notes"), "changed").unwrap();
+        assert_eq!(again(&host, &before, "['~/notes=/x']").0, [0]);
+        for other in [
+            "['~/.ssh/id_ed25519=/x']",
+            "['~/notes=/y']",
+            "[{src: ~/notes, dest: /x, mode: 0644}]",
+            "[{src: ~/notes, dest: /x, user: 0}]",
+            "[{src: ~/notes, dest: /x, replaceEnvs: true}]",
+            "[{src: ~/notes, dest: /x, replace: [{from: a, to: b}]}]",
+        ] {
+            let (changed, left) = again(&host, &before, other);
+            assert!(changed.is_empty() && left.contains("not agreed to"), "{other}: {left}");
+        }
+        // A link to something else in its place is not what it was.
+        fs::remove_file(host.home.join("notes")).unwrap();
+        std::os::unix::fs::symlink(host.home.join(".ssh/id_ed25519"), host.home.join("notes"))
+            .unwrap();
+        assert!(again(&host, &before, "['~/notes=/x']").0.is_empty());
+        // A record from before there were terms.
+        let old = before.into_iter().map(|one| Carried { terms: None, ..one }).collect::<Vec<_>>();
+        assert!(again(&host, &old, "['~/notes=/x']").0.is_empty());
+    }
+
+    #[test]
+    fn what_a_folder_has_that_nobody_was_told_of_waits_for_a_person() {
+        let host = Host::new();
+        let data = host.home.join("data");
+        fs::create_dir(&data).unwrap();
+        fs::write(data.join("a"), "a").unwrap();
+        let before = copied(&host, "[~/data]");
+        fs::write(data.join("b"), "b").unwrap();
+        assert_eq!(again(&host, &before, "[~/data]"), (vec![0], String::new()));
+        fs::write(data.join(".env"), "KEY").unwrap();
+        assert!(again(&host, &before, "[~/data]").0.is_empty());
+        let less = again(&host, &before, "[{src: ~/data, default_excludes: false}]");
+        assert!(less.0.is_empty() && less.1.contains("not agreed to"));
+    }
+}
