@@ -8,6 +8,7 @@
 use super::time;
 use protocol::supervisor::{LogEvent, Stream};
 use std::collections::{HashMap, VecDeque};
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -91,12 +92,21 @@ impl UnitLog {
 
     /// A line of the unit.
     pub fn line(&self, stream: Stream, line: String) {
-        let event = LogEvent { service: self.name.clone(), ts: time::now(), stream, line };
+        self.lines(stream, vec![line]);
+    }
+
+    /// What it said at once.
+    pub fn lines(&self, stream: Stream, lines: Vec<String>) {
+        let ts = time::now();
+        let event = |line| LogEvent { service: self.name.clone(), ts: ts.clone(), stream, line };
+        let events: Vec<LogEvent> = lines.into_iter().map(event).collect();
         let mut inner = self.inner();
         // Unwritable is no reason to stop: the newest lines are in memory.
-        let _ = inner.write(&event, &self.path, self.full);
-        inner.followers.retain_mut(|follower| follower.give(&event));
-        inner.keep(event);
+        let _ = inner.write(&events, &self.path, self.full);
+        for event in events {
+            inner.followers.retain_mut(|follower| follower.give(&event));
+            inner.keep(event);
+        }
     }
 
     /// A word of the supervisor.
@@ -166,23 +176,38 @@ impl Inner {
         }
     }
 
-    fn write(&mut self, event: &LogEvent, path: &Path, full: u64) -> io::Result<()> {
-        if self.file.is_some() && self.size >= full {
-            self.file = None;
-            rotate(path);
-        }
-        if self.file.is_none() {
-            if let Some(dir) = path.parent() {
-                fs::create_dir_all(dir)?;
+    /// In few pieces: a call for every line would cost more than all the rest.
+    fn write(&mut self, events: &[LogEvent], path: &Path, full: u64) -> io::Result<()> {
+        let mut text = String::new();
+        for event in events {
+            if self.file.is_some() && self.size + text.len() as u64 >= full {
+                self.flush(&mut text)?;
+                self.file = None;
+                rotate(path);
             }
-            let file = File::options().append(true).create(true).open(path)?;
-            self.size = file.metadata()?.len();
-            self.file = Some(file);
+            if self.file.is_none() {
+                self.open(path)?;
+            }
+            let _ = writeln!(text, "{}\t{}\t{}", event.ts, event.stream.as_str(), event.line);
         }
-        let line = format!("{}\t{}\t{}\n", event.ts, event.stream.as_str(), event.line);
-        if let Some(file) = &mut self.file {
-            file.write_all(line.as_bytes())?;
-            self.size += line.len() as u64;
+        self.flush(&mut text)
+    }
+
+    fn open(&mut self, path: &Path) -> io::Result<()> {
+        if let Some(dir) = path.parent() {
+            fs::create_dir_all(dir)?;
+        }
+        let file = File::options().append(true).create(true).open(path)?;
+        self.size = file.metadata()?.len();
+        self.file = Some(file);
+        Ok(())
+    }
+
+    fn flush(&mut self, text: &mut String) -> io::Result<()> {
+        let text = std::mem::take(text);
+        if let Some(file) = self.file.as_mut().filter(|_| !text.is_empty()) {
+            file.write_all(text.as_bytes())?;
+            self.size += text.len() as u64;
         }
         Ok(())
     }

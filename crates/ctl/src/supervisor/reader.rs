@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// A line that goes on after this long of silence is looked at as it is.
 const SILENCE: u16 = 250;
+/// What is read at once.
+const PIECE: usize = 8 * 1024;
 /// How long reading the rest may take while somebody goes on writing.
 const REST: Duration = Duration::from_millis(500);
 
@@ -108,13 +110,15 @@ impl Reading {
     fn read(&mut self, sources: &mut [Source; 2]) -> bool {
         let mut any = false;
         for source in sources.iter_mut().filter(|source| source.open) {
-            let mut buffer = [0; 8 * 1024];
+            let mut buffer = [0; PIECE];
             match source.pipe.read(&mut buffer) {
                 Ok(0) => source.open = false,
                 Ok(read) => {
                     any = true;
                     let stream = source.stream;
-                    source.lines.push(&buffer[..read], |line| self.say(stream, line));
+                    let mut lines = Vec::new();
+                    source.lines.push(&buffer[..read], |line| lines.push(line));
+                    self.say(stream, lines);
                 }
                 Err(e)
                     if matches!(
@@ -127,16 +131,21 @@ impl Reading {
         any
     }
 
-    fn say(&mut self, stream: Stream, line: String) {
-        self.look_at(&line);
-        let line = if self.prefix.is_empty() { line } else { format!("{}{line}", self.prefix) };
-        self.log.line(stream, line);
+    fn say(&mut self, stream: Stream, mut lines: Vec<String>) {
+        if lines.is_empty() {
+            return;
+        }
+        for line in &mut lines {
+            self.look_at(line);
+            line.insert_str(0, self.prefix);
+        }
+        self.log.lines(stream, lines);
     }
 
     fn finish(&mut self, sources: &mut [Source; 2]) {
         for source in sources {
             if let Some(line) = source.lines.end() {
-                self.say(source.stream, line);
+                self.say(source.stream, vec![line]);
             }
         }
     }
