@@ -2,7 +2,7 @@
 //!
 //! `make bench` runs it on a release build, as an unprivileged person, with the real engine and
 //! desktop. It asserts nothing: a busy machine makes every absolute time meaningless, and a person
-//! reads the ratios. `bench boxes`, `bench relay` and `bench desktop` measure one part.
+//! reads the ratios. `bench supervisor`, `bench boxes`, `bench relay` and `bench desktop` measure one part.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../e2e/world.rs"]
@@ -13,6 +13,7 @@ mod boxes;
 mod measure;
 mod raw;
 mod relay;
+mod supervisor;
 
 use measure::{headings, measured, memory, row, timed};
 use raw::Raw;
@@ -27,6 +28,13 @@ fn main() {
     let only = std::env::args().nth(1);
     let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
     headings();
+    if wanted("supervisor") {
+        supervisor::run();
+    }
+    // It needs neither an engine nor a host.
+    if only.as_deref() == Some("supervisor") {
+        return;
+    }
     let raw = Raw::connect();
     let world = relay::world();
     let image = world.create("warm-up")["image"].as_str().unwrap().to_owned();
