@@ -532,7 +532,7 @@ over_both_carriers! {
         git(&world.inside, &["reset", "-q", "--hard", &base]);
         let of_shallow = registration(&world, |worktree| {
             worktree.base = Some(base.parse().unwrap());
-            worktree.host_repo = shallow.clone();
+            worktree.host_repo.clone_from(&shallow);
             worktree.host_objects = shallow.join(".git/objects");
         });
         world.relay.open(of_shallow, world.token.hash());
