@@ -1,6 +1,7 @@
 //! Settings that reach a box: a person's, and what a repository tightens.
 
 use crate::world::{World, text};
+use agentbox_e2e::pty::Terminal;
 use std::fs;
 
 fn configure(world: &World, yaml: &str) {
@@ -76,4 +77,74 @@ fn a_changed_setting_is_on_record_and_the_next_box_has_it() {
     let projects = world.json(&["config", "list-projects"])["projects"].clone();
     let root = world.project().canonicalize().unwrap();
     assert_eq!(projects[0]["root"], root.to_str().unwrap());
+}
+
+#[test]
+fn a_trusted_agentbox_yaml_loosens_until_it_changes() {
+    let world = World::headless();
+    let yaml = "defaults: {box: {pidsLimit: 9000}, integrations: {notion: {enabled: true}}, approvals: {timeoutSeconds: 5}}\n";
+    configure(&world, yaml);
+    let get = |key: &str| world.json(&["config", "get", key])["setting"].clone();
+    let notion = || {
+        let all = world.json(&["integrations", "list"])["integrations"].clone();
+        all.as_array().unwrap().iter().find(|i| i["service"] == "notion").unwrap().clone()
+    };
+    assert_eq!(get("box.pidsLimit")["value"], "8192");
+    // Without anybody to ask: what it wants is shown, and nothing is changed.
+    let asked = world.agentbox(&["config", "trust-workspace"]);
+    assert_eq!(asked.status.code(), Some(2));
+    let said = text(&asked.stderr);
+    for words in ["box.pidsLimit", "9000", "8192", "integrations.notion.enabled", "A box can write"]
+    {
+        assert!(said.contains(words), "no {words} in {said}");
+    }
+    assert!(!said.contains("timeoutSeconds"), "how the host works is not up for it: {said}");
+    let trust = world.json(&["config", "trust-workspace"])["trust"].clone();
+    assert_eq!(trust["trusted"], false);
+    let digest = trust["digest"].as_str().unwrap();
+    let wrong = world.agentbox(&["config", "trust-workspace", "--digest", &"0".repeat(64)]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert_eq!(
+        (&notion()["enabled"], &get("box.pidsLimit")["value"]),
+        (&false.into(), &"8192".into())
+    );
+
+    // A person at a terminal who only presses Enter has not said yes.
+    let answer = |keys: &str| {
+        let mut terminal = Terminal::start(world.agentbox_command(&["config", "trust-workspace"]));
+        terminal.shows("as it is now, set this?");
+        terminal.keys(keys);
+        terminal.end().1
+    };
+    assert!(answer("\r").contains("nothing was changed"));
+    assert_eq!(get("box.pidsLimit")["value"], "8192");
+    assert!(answer("y\r").contains("any change of it ends that"));
+    let pids = get("box.pidsLimit");
+    assert_eq!((&pids["value"], &pids["from"]), (&"9000".into(), &"workspace".into()));
+    let now = notion();
+    assert_eq!((&now["enabled"], &now["decidedBy"]), (&true.into(), &"workspace".into()));
+    assert_ne!(get("approvals.timeoutSeconds")["value"], "5");
+    let explained = world.ok(&["config", "explain", "box.pidsLimit"]);
+    assert!(explained.contains("you trust the file as it is"), "{explained}");
+    assert_eq!(get("workspace.trusted")["value"], digest);
+    created(&world, &["-n", "trusting"]);
+    assert_eq!(processes(&world, "trusting"), "9000");
+    let records = world.json(&["audit", "--kind", "setting-changed"])["records"].clone();
+    assert_eq!(records.as_array().unwrap().last().unwrap()["data"]["value"], digest);
+
+    // One more letter, and it can only tighten again.
+    configure(&world, &yaml.replace("9000", "9001"));
+    let said = text(&world.agentbox(&["config", "get", "box.pidsLimit"]).stderr);
+    assert!(said.contains("has changed since you trusted it"), "{said}");
+    assert_eq!(get("box.pidsLimit")["value"], "8192");
+    assert_eq!(notion()["enabled"], false);
+    configure(&world, yaml);
+    assert_eq!(notion()["enabled"], true);
+    world.ok(&["config", "trust-workspace", "--revoke"]);
+    assert_eq!(
+        (&notion()["enabled"], &get("box.pidsLimit")["value"]),
+        (&false.into(), &"8192".into())
+    );
+    world.ok(&["config", "trust-workspace", "--digest", digest]);
+    assert_eq!(notion()["enabled"], true);
 }

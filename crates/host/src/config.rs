@@ -6,6 +6,7 @@
 use crate::api::Api;
 use crate::core::Core;
 use crate::policies::project_dir;
+use crate::trust::is_trusted;
 use connectors::registry as connectors;
 use project::{FILE_NAME, Parsed, Problem, Project};
 use protocol::control::{ControlError, ErrorCode};
@@ -34,29 +35,34 @@ pub fn project_settings(home: &Path, root: &Path) -> Result<Settings, settings::
 /// The same, file by file.
 pub fn project_layers(home: &Path, root: &Path) -> Result<Layers, settings::Error> {
     let mut layers = own_layers(home, root)?;
-    layers.tighten(root.join(FILE_NAME), repository_defaults(root));
+    let text = read_project_file(root).unwrap_or_default().unwrap_or_default();
+    let (file, leaves) = (root.join(FILE_NAME), repository_defaults(&text));
+    if is_trusted(&layers, home, root, &text) {
+        layers.trust(file, leaves);
+    } else {
+        layers.tighten(file, leaves);
+    }
     Ok(layers)
 }
 
 /// The person's own files. What holds for a folder holds for those in it.
-fn own_layers(home: &Path, root: &Path) -> Result<Layers, settings::Error> {
+pub(crate) fn own_layers(home: &Path, root: &Path) -> Result<Layers, settings::Error> {
     let mut dirs: Vec<PathBuf> = root.ancestors().map(|root| project_dir(home, root)).collect();
     dirs.reverse();
     Layers::load(home, &dirs)
 }
 
 /// `defaults:` of a project's file, none when it cannot be read: making a box says what is wrong with it.
-fn repository_defaults(root: &Path) -> Vec<(String, String)> {
-    let text = read_project_file(root).unwrap_or_default().unwrap_or_default();
+fn repository_defaults(text: &str) -> Vec<(String, String)> {
     // Most files have none, and reading all the rest takes time.
     if !text.contains("defaults") {
         return Vec::new();
     }
-    let Parsed { project: Some(project), .. } = Project::parse(&text) else { return Vec::new() };
+    let Parsed { project: Some(project), .. } = Project::parse(text) else { return Vec::new() };
     leaves(&project)
 }
 
-fn leaves(project: &Project) -> Vec<(String, String)> {
+pub(crate) fn leaves(project: &Project) -> Vec<(String, String)> {
     project.defaults.iter().map(|one| (one.key.clone(), one.value.clone())).collect()
 }
 
@@ -89,7 +95,14 @@ pub struct DefaultsProblems {
 pub fn defaults_problems(home: &Path, root: &Path, project: &Project) -> DefaultsProblems {
     let mut found = DefaultsProblems::default();
     let mut layers = own_layers(home, root).unwrap_or_default();
-    for left in layers.tighten(root.join(FILE_NAME), leaves(project)) {
+    let text = read_project_file(root).unwrap_or_default().unwrap_or_default();
+    let file = root.join(FILE_NAME);
+    let all = if is_trusted(&layers, home, root, &text) {
+        layers.trust(file, leaves(project))
+    } else {
+        layers.tighten(file, leaves(project))
+    };
+    for left in all {
         let place = project.defaults.iter().find(|one| one.key == left.key);
         let place = place.map(|one| one.place).unwrap_or_default();
         let (code, message, hint) = told(&left);
@@ -211,7 +224,7 @@ impl Core {
         let usage = |text: String| ControlError::new(ErrorCode::Usage, text);
         let known = find_setting(key).map_err(|meant| {
             let text = format!("there is no setting {}", shortened(&visible(key), 80));
-            let error = ControlError::new(ErrorCode::Failed, text);
+            let error = usage(text);
             match meant {
                 Some(meant) => error.hint(format!("did you mean {meant}?")),
                 None => error.hint("agentbox config list --include-advanced shows all of them."),

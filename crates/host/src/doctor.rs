@@ -94,6 +94,9 @@ fn ignored_keys(core: &Core) -> Vec<Check> {
     roots.sort();
     roots.dedup();
     let warn = |root: std::path::PathBuf| {
+        if crate::trust_of(&core.home, &root).is_ok_and(|t| t.is_some_and(|t| t.trusted)) {
+            return None;
+        }
         let file = root.join("agentbox.yaml");
         let keys = settings::ignored_policy_keys(&std::fs::read_to_string(&file).ok()?);
         let detail = format!("{} in {} has no effect", keys.join(", "), file.display());

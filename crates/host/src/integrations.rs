@@ -1,5 +1,6 @@
 //! Services people switch on for their boxes: list, switch, try.
 
+use crate::config::project_layers;
 use crate::core::Core;
 use crate::policies::{policy_of, project_dir};
 use connectors::connector::{Connector, Means};
@@ -7,8 +8,8 @@ use connectors::registry;
 use protocol::control::{ControlError, ErrorCode, Level};
 use protocol::integrations::{IntegrationView, Layer, OpView, ProgramView, Tried};
 use relay::{Entry, Probe};
-use settings::Settings;
 use settings::edit::Scalar;
+use settings::{Layers, Settings};
 use std::path::{Path, PathBuf};
 
 fn find(service: &str) -> Result<&'static Connector, ControlError> {
@@ -24,28 +25,37 @@ fn unreadable(e: settings::Error) -> ControlError {
 }
 
 impl Core {
-    /// The host's own folder for the project a folder belongs to.
-    async fn settings_dir(&self, cwd: Option<&str>) -> Result<Option<PathBuf>, ControlError> {
+    /// The project a folder belongs to.
+    async fn project_of(&self, cwd: Option<&str>) -> Result<Option<PathBuf>, ControlError> {
         let Some(cwd) = cwd else { return Ok(None) };
         let root = boxes::project::project_root(Path::new(cwd)).await;
-        let root = root.map_err(crate::engine::control_error)?;
-        Ok(Some(project_dir(&self.home, &root)))
+        root.map(Some).map_err(crate::engine::control_error)
+    }
+
+    /// The files that decide for a project, or for everything else.
+    fn layers(&self, root: Option<&Path>) -> Result<Layers, ControlError> {
+        let layers = match root {
+            Some(root) => project_layers(&self.home, root),
+            None => Layers::load(&self.home, &[] as &[PathBuf]),
+        };
+        layers.map_err(unreadable)
     }
 
     pub async fn integrations(
         &self,
         cwd: Option<&str>,
     ) -> Result<Vec<IntegrationView>, ControlError> {
-        let dir = self.settings_dir(cwd).await?;
-        registry::CONNECTORS.iter().map(|c| self.integration(c, dir.as_deref())).collect()
+        let root = self.project_of(cwd).await?;
+        registry::CONNECTORS.iter().map(|c| self.integration(c, root.as_deref())).collect()
     }
 
     fn integration(
         &self,
         connector: &'static Connector,
-        dir: Option<&Path>,
+        root: Option<&Path>,
     ) -> Result<IntegrationView, ControlError> {
-        let settings = Settings::load_for(&self.home, dir).map_err(unreadable)?;
+        let layers = self.layers(root)?;
+        let settings = layers.settings().map_err(unreadable)?;
         let key = format!("integrations.{}.enabled", connector.service);
         let program = connector.program().map(|p| ProgramView {
             name: p.name.to_owned(),
@@ -65,7 +75,10 @@ impl Core {
             title: connector.title.to_owned(),
             about: connector.about.to_owned(),
             enabled: policy_of(&settings).integration(connector.service).enabled,
-            decided_by: settings::decided_by(&self.home, dir, &key).to_owned(),
+            decided_by: layers
+                .decided(&key)
+                .map_or("default", |(layer, _)| layer.source.as_str())
+                .to_owned(),
             program,
             credentials: connector.secrets.iter().filter_map(|s| s.id.parse().ok()).collect(),
             ops: connector.infos().map(op).collect(),
@@ -82,12 +95,14 @@ impl Core {
         cwd: Option<&str>,
     ) -> Result<IntegrationView, ControlError> {
         let connector = find(service)?;
-        let dir = self.settings_dir(cwd).await?;
-        let folder = match layer {
-            Layer::Global => self.home.clone(),
-            Layer::Project => dir.clone().ok_or_else(|| {
-                ControlError::new(ErrorCode::Usage, "which project? No folder was named.")
-            })?,
+        let root = self.project_of(cwd).await?;
+        let folder = match (layer, &root) {
+            (Layer::Global, _) => self.home.clone(),
+            (Layer::Project, Some(root)) => project_dir(&self.home, root),
+            (Layer::Project, None) => {
+                let text = "which project? No folder was named.";
+                return Err(ControlError::new(ErrorCode::Usage, text));
+            }
         };
         let key = format!("integrations.{service}.enabled");
         let file = folder.join("config.yaml");
@@ -101,7 +116,7 @@ impl Core {
             data: serde_json::json!({ "key": key, "value": enabled, "file": file }),
         };
         self.store.record(entry).await?;
-        self.integration(connector, dir.as_deref())
+        self.integration(connector, root.as_deref())
     }
 
     /// Does the service answer, with the login or credential the relay would use?
@@ -111,8 +126,8 @@ impl Core {
         cwd: Option<&str>,
     ) -> Result<Tried, ControlError> {
         let connector = find(service)?;
-        let dir = self.settings_dir(cwd).await?;
-        let settings = Settings::load_for(&self.home, dir.as_deref()).map_err(unreadable)?;
+        let root = self.project_of(cwd).await?;
+        let settings = self.layers(root.as_deref())?.settings().map_err(unreadable)?;
         let base_url = policy_of(&settings).integration(service).base_url;
         Ok(tried(connector, self.relay.probe(connector, base_url.as_deref()).await))
     }

@@ -59,6 +59,7 @@ pub mod ssh_keys;
 mod start;
 mod store;
 mod strain;
+mod trust;
 mod units;
 pub mod updates;
 mod urls;
@@ -73,6 +74,7 @@ pub use doctor::offline as offline_doctor;
 pub use policies::project_dir;
 pub use runtime::runtime;
 pub use start::{Host, Options, StartError};
+pub use trust::{Loosened, Trust, trust_of};
 
 use std::path::PathBuf;
 

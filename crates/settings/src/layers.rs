@@ -3,7 +3,7 @@
 //!
 //! The first two lie in no work tree. A project's file may narrow or widen what its boxes may do, but not
 //! how the host itself works: where the engine is, where credentials are, who is asked. The repository's
-//! can only narrow (see [`crate::workspace`]).
+//! can only narrow (see [`crate::workspace`]), unless the person trusts it as it is.
 
 use crate::kind::shown;
 use crate::registry::{self, Scope};
@@ -114,6 +114,11 @@ impl Layers {
         self.0.pop();
     }
 
+    /// What one of the files says of a key.
+    pub fn said_in(&self, file: &Path, key: &str) -> Option<String> {
+        self.0.iter().find(|layer| layer.path == file)?.value(key)
+    }
+
     /// Who decides a key, and how; none when nobody does.
     pub fn decided(&self, key: &str) -> Option<(&Layer, String)> {
         self.0.iter().rev().find_map(|layer| Some((layer, layer.value(key)?)))
@@ -129,21 +134,6 @@ impl Settings {
     /// The settings for one project, whose folder below the home (not in the project) is given.
     pub fn load_for(home: &Path, project_dir: Option<&Path>) -> Result<Self, Error> {
         Layers::load(home, project_dir.as_slice())?.settings()
-    }
-}
-
-/// Which file decides a key: `default`, `global` or `project`. A file that cannot be read decides
-/// nothing; loading it says what is wrong with it.
-pub fn decided_by(home: &Path, project_dir: Option<&Path>, key: &str) -> &'static str {
-    let has = |dir: &Path| {
-        read_file(&dir.join(FILE)).is_ok_and(|(_, given)| value(&given, key).is_some())
-    };
-    if project_dir.is_some_and(has) {
-        "project"
-    } else if has(home) {
-        "global"
-    } else {
-        "default"
     }
 }
 
@@ -302,22 +292,5 @@ mod tests {
         std::fs::remove_file(home.path().join(FILE)).unwrap();
         std::fs::create_dir(home.path().join(FILE)).unwrap();
         assert!(matches!(Settings::load(home.path()), Err(Error::Read { .. })));
-    }
-
-    #[test]
-    fn the_deciding_file_is_told() {
-        let (home, dir) = world(
-            "integrations: {notion: {enabled: true}, linear: {enabled: true}, clickup: {enabled: }}\n",
-            "integrations: {notion: {enabled: false}}\n",
-        );
-        let by = |dir: Option<&Path>, key| decided_by(home.path(), dir, key);
-        let dir = Some(dir.as_path());
-        assert_eq!(by(dir, "integrations.notion.enabled"), "project");
-        assert_eq!(by(None, "integrations.notion.enabled"), "global");
-        assert_eq!(by(dir, "integrations.linear.enabled"), "global");
-        assert_eq!(by(dir, "integrations.clickup.enabled"), "default");
-        assert_eq!(by(dir, "integrations.notion.baseUrl"), "default");
-        assert_eq!(by(dir, "integrations.notion.enabled.more"), "default");
-        assert_eq!(by(dir, "integrations"), "project");
     }
 }

@@ -19,11 +19,11 @@ pub mod workspace;
 use std::path::PathBuf;
 
 pub use kind::Kind;
-pub use layers::{Layer, Layers, Source, decided_by};
+pub use layers::{Layer, Layers, Source};
 pub use model::{
     AgentSettings, ApprovalMode, Approvals, Boxes, Channel, Checkpoint, Engine, EngineKind, Gh,
     InnerDocker, Integration, Proxy, Queue, QuietHours, Relay, Secrets, SecretsBackend, Settings,
-    Stage, Update, WhenNobody,
+    Stage, Update, WhenNobody, WorkspaceFile,
 };
 pub use repository::ignored_policy_keys;
 pub use schema::{defaults_schema, schema};

@@ -43,6 +43,16 @@ pub struct Settings {
     pub queue: Queue,
     #[serde(deserialize_with = "or_default")]
     pub update: Update,
+    #[serde(deserialize_with = "or_default")]
+    pub workspace: WorkspaceFile,
+}
+
+/// What the person thinks of a repository's `agentbox.yaml`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "keys below it")]
+pub struct WorkspaceFile {
+    /// SHA-256 of the one text that may also loosen.
+    pub trusted: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -440,6 +450,12 @@ impl Settings {
         }
         if self.boxes.cp_max_bytes == 0 {
             return Err("box.cpMaxBytes must be at least 1".into());
+        }
+        let is_digest = |text: &String| {
+            text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+        };
+        if self.workspace.trusted.as_ref().is_some_and(|text| !is_digest(text)) {
+            return Err("workspace.trusted must be 64 hex digits".into());
         }
         // A certificate that is not there would only be missed by whoever needs it in a box.
         let certificates = self.boxes.extra_cas.iter().flatten();

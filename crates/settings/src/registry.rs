@@ -370,6 +370,13 @@ pub const KEYS: &[Key] = &[
         "What `agentbox self-update` asks. Without it: nobody.",
     )
     .now(),
+    Key::project(
+        "workspace.trusted",
+        Kind::Text,
+        "",
+        "The SHA-256 of the project's agentbox.yaml that may loosen, too; `agentbox config trust-workspace` asks and sets it. In your file for the project alone.",
+    )
+    .advanced(),
 ];
 
 #[cfg(test)]

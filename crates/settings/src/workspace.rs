@@ -2,12 +2,18 @@
 //!
 //! A box can write that file, so it can only tighten: each key is judged by the table, and what allows
 //! more than the person's own files do is left out. Nothing here is an error: whoever shows it decides.
+//! A person may trust one text of one project's file; then it counts like their own file for the project,
+//! which is still not a word about how the host itself works.
 
 use crate::edit::put;
-use crate::layers::{Layer, Layers, Source};
-use crate::registry::{self, Workspace};
-use serde_norway::Mapping;
+use crate::layers::{Layer, Layers, Source, value as value_at};
+use crate::registry::{self, Scope, Workspace};
+use serde_norway::{Mapping, Value};
 use std::path::PathBuf;
+
+/// Which text of a project's file is trusted, by its SHA-256. Only the person's own file for the very
+/// project says so.
+pub const TRUSTED: &str = "workspace.trusted";
 
 /// A key that has no effect, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +44,24 @@ impl Layers {
         file: PathBuf,
         leaves: impl IntoIterator<Item = (String, String)>,
     ) -> Vec<Left> {
+        self.add(file, leaves, false)
+    }
+
+    /// Puts all of it on top that can be set for one project: the person trusts it.
+    pub fn trust(
+        &mut self,
+        file: PathBuf,
+        leaves: impl IntoIterator<Item = (String, String)>,
+    ) -> Vec<Left> {
+        self.add(file, leaves, true)
+    }
+
+    fn add(
+        &mut self,
+        file: PathBuf,
+        leaves: impl IntoIterator<Item = (String, String)>,
+        trusted: bool,
+    ) -> Vec<Left> {
         let mut given = Mapping::new();
         let mut left = Vec::new();
         for (key, value) in leaves {
@@ -45,7 +69,7 @@ impl Layers {
             if matches!(value.as_str(), "" | "~" | "null") {
                 continue;
             }
-            match self.judged(&key, &value, &given) {
+            match self.judged(&key, &value, &given, trusted) {
                 Ok(None) => {}
                 Ok(Some(wider)) => given = wider,
                 Err(why) => left.push(Left { key, value, why }),
@@ -56,17 +80,26 @@ impl Layers {
     }
 
     /// What is given with this key as well; none when it changes nothing.
-    fn judged(&mut self, key: &str, value: &str, given: &Mapping) -> Result<Option<Mapping>, Why> {
+    fn judged(
+        &mut self,
+        key: &str,
+        value: &str,
+        given: &Mapping,
+        trusted: bool,
+    ) -> Result<Option<Mapping>, Why> {
         let name = key.split('[').next().unwrap_or(key);
         let Some(known) = registry::find(name) else {
             return Err(Why::Unknown { meant: registry::meant(name) });
         };
-        if known.workspace == Workspace::Never {
+        let trusted = trusted && known.scope == Scope::Project && name != TRUSTED;
+        if known.workspace == Workspace::Never && !trusted {
             return Err(Why::NotFromHere);
         }
         let typed = known.kind.parse(value).map_err(Why::Invalid)?;
         let text = crate::kind::shown(&typed.clone().into());
-        if let Workspace::Tighter { none } = known.workspace {
+        if let Workspace::Tighter { none } = known.workspace
+            && !trusted
+        {
             let own = self.decided(name).map_or(known.default.to_owned(), |(_, own)| own);
             let allows = |text: &str, unclear: u64| match text {
                 "" => none,
@@ -84,7 +117,14 @@ impl Layers {
         }
         let mut wider = given.clone();
         let words: Vec<String> = name.split('.').map(str::to_owned).collect();
-        put(&mut wider, &words, typed.into());
+        let mut typed: Value = typed.into();
+        // The next word of a list.
+        if let (false, Some(Value::Sequence(before)), Value::Sequence(more)) =
+            (key.ends_with("[0]"), value_at(given, name), &typed)
+        {
+            typed = Value::Sequence(before.iter().chain(more).cloned().collect());
+        }
+        put(&mut wider, &words, typed);
         self.push(Layer { source: Source::Workspace, path: PathBuf::new(), given: wider.clone() });
         let fits = self.typed();
         self.pop();
@@ -199,6 +239,48 @@ mod tests {
         assert_eq!(why("", "box.memroy", "4g"), unknown(Some("box.memory")));
         assert!(matches!(why("", "box.memory", "lots"), Why::Invalid(_)));
         assert!(matches!(why("", "claude.sessionName", "a b"), Why::Invalid(_)));
+    }
+
+    #[test]
+    fn a_trusted_file_counts_like_the_persons_own_for_the_project() {
+        let dir = tempfile::tempdir().unwrap();
+        let ca = |name: &str| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let (one, two) = (ca("one"), ca("two"));
+        let trusted = |leaves: &[(&str, &str)]| {
+            let mut layers = tightened("box: {memory: 2g}", &[]).0;
+            let leaves = leaves.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            let left = layers.trust("/src/agentbox.yaml".into(), leaves);
+            (layers, left)
+        };
+        let (layers, left) = trusted(&[
+            ("box.withEnv", "true"),
+            ("box.memory", "4g"),
+            ("integrations.notion.enabled", "true"),
+            ("box.extraCas[0]", &one),
+            ("box.extraCas[1]", &two),
+        ]);
+        assert_eq!(left, []);
+        let s = layers.settings().unwrap();
+        assert!(s.boxes.with_env && s.integrations["notion"].enabled == Some(true));
+        assert_eq!(s.boxes.memory, Some(4 << 30));
+        assert_eq!(s.boxes.extra_cas.unwrap(), [PathBuf::from(one), PathBuf::from(two)]);
+        // How the host works is nobody's but the person's, and nor is whom they trust.
+        let all = "a".repeat(64);
+        for (key, value) in [
+            ("approvals.promptCommand[0]", "/tmp/evil"),
+            ("engine.host", "tcp://evil"),
+            ("secrets.backend", "file"),
+            ("workspace.trusted", all.as_str()),
+        ] {
+            let (layers, left) = trusted(&[(key, value)]);
+            assert_eq!(left[0].why, Why::NotFromHere, "{key}");
+            assert!(layers.decided(key).is_none(), "{key}");
+        }
+        assert!(matches!(trusted(&[("box.memory", "lots")]).1[0].why, Why::Invalid(_)));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! one at a time and keeps a record.
 
 mod edit;
+mod trust;
 mod view;
 
 use crate::context::{Context, current_dir};
@@ -23,16 +24,17 @@ use view::{Place, View};
 /// Show and change settings
 ///
 /// A setting comes from the built-in default, your global file, your file for a project, or the
-/// project's agentbox.yaml, which can only tighten. What a command line says wins over all of them.
-/// Exits with 1 when there is no such setting and with 2 when a value does not fit it or a file has
-/// a mistake.
+/// project's agentbox.yaml, which can only tighten unless you trust it as it is. What a command line says
+/// wins over all of them.
+/// Exits with 2 when there is no such setting, a value does not fit it or a file has a mistake.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox config list                      the settings, and who decided them
   agentbox config explain box.memory        what it is for, and what each file says
   agentbox config set box.memory 4g         for boxes of the project in this folder
   agentbox config set box.memory 4g --global
-  agentbox config unset box.memory")]
+  agentbox config unset box.memory
+  agentbox config trust-workspace           what agentbox.yaml asks for, then a question")]
 pub struct Args {
     #[command(subcommand)]
     action: Action,
@@ -132,6 +134,22 @@ enum Action {
         #[arg(short, long)]
         json: bool,
     },
+    /// Let the project's agentbox.yaml, as it is now, set what it could not: it is shown, then asked
+    ///
+    /// A box can write that file, so it can only tighten. Your yes lets this one text of it loosen what
+    /// is shown, for this project; any change of the file ends that. How the host itself works it never
+    /// decides. Exits with 2 when nobody can be asked and no digest is given.
+    TrustWorkspace {
+        /// Take the yes back
+        #[arg(long, conflicts_with = "digest")]
+        revoke: bool,
+        /// Do not ask: this is the digest of the file that was looked at
+        #[arg(long, value_name = "SHA256")]
+        digest: Option<String>,
+        /// Print what it asks for as JSON; without --digest and --revoke nothing is changed
+        #[arg(short, long)]
+        json: bool,
+    },
     /// Print the JSON Schema of the settings files, for editors
     Schema,
 }
@@ -168,6 +186,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         }
         Action::Edit { global, workspace, .. } => edit::run(ctx, global, workspace),
         Action::ListProjects { json } => list_projects(ctx, json),
+        Action::TrustWorkspace { revoke, digest, json } => trust::run(ctx, revoke, digest, json),
         Action::Schema => {
             let text = serde_json::to_string_pretty(&settings::schema());
             ctx.ui.out(&(text.map_err(|e| CommandError::failed(e.to_string()))? + "\n"))?;
@@ -178,7 +197,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
 
 fn known(key: &str) -> Result<&'static Key, CommandError> {
     find_setting(key).map_err(|meant| {
-        let error = CommandError::failed(format!("there is no setting {}", visible(key)));
+        let error = CommandError::usage(format!("there is no setting {}", visible(key)));
         match meant {
             Some(meant) => error.hint(format!("did you mean {meant}?")),
             None => error.hint("agentbox config list --include-advanced shows all of them"),

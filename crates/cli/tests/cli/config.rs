@@ -70,7 +70,7 @@ fn yaml_13_55_a_repository_that_wants_more_is_told_so() {
 }
 
 #[test]
-fn an_unknown_setting_is_1_and_a_bad_value_is_2() {
+fn yaml_13_55_an_unknown_setting_and_a_bad_value_are_2() {
     let host = FakeHost::always(());
     for args in [
         &["config", "get", "box.memroy"][..],
@@ -78,10 +78,10 @@ fn an_unknown_setting_is_1_and_a_bad_value_is_2() {
         &["config", "unset", "box.memroy"],
         &["config", "explain", "box.memroy"],
     ] {
-        let ended = host.run(args).exits(1).says("there is no setting box.memroy");
+        let ended = host.run(args).exits(2).says("there is no setting box.memroy");
         let _ = ended.says("did you mean box.memory?");
     }
-    let _ = host.run(&["config", "set", "integrations.notoin.enabled", "yes"]).exits(1);
+    let _ = host.run(&["config", "set", "integrations.notoin.enabled", "yes"]).exits(2);
     for (key, value) in [
         ("approvals.timeoutSeconds", "banana"),
         ("box.memory", "lots"),

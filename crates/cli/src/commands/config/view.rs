@@ -17,6 +17,8 @@ pub struct Place {
     pub layers: Layers,
     /// What of the project's `defaults:` has no effect, and why, by its path in the file.
     left: Vec<(String, String)>,
+    /// The project's file may loosen, too.
+    trusted: bool,
 }
 
 impl Place {
@@ -48,15 +50,22 @@ impl Place {
         for problem in found.errors.iter().chain(&found.warnings) {
             ctx.ui.warn(&visible(&problem.line(FILE_NAME)));
         }
+        let trust = host::trust_of(&ctx.home, &root).ok().flatten();
+        if trust.as_ref().is_some_and(|trust| trust.ended) {
+            ctx.ui.warn(&format!(
+                "{FILE_NAME} has changed since you trusted it, and only tightens now"
+            ));
+        }
         let all = found.errors.into_iter().chain(found.warnings).chain(found.looser);
         let left = all.map(|problem| (problem.path, problem.message)).collect();
-        Ok(Self { home: ctx.home.clone(), root, layers, left })
+        let trusted = trust.is_some_and(|trust| trust.trusted);
+        Ok(Self { home: ctx.home.clone(), root, layers, left, trusted })
     }
 
     /// Where the files are, without a look into them.
     pub fn files(ctx: &Context) -> Result<Self, CommandError> {
         let (home, root) = (ctx.home.clone(), root()?);
-        Ok(Self { home, root, layers: Layers::default(), left: Vec::new() })
+        Ok(Self { home, root, layers: Layers::default(), left: Vec::new(), trusted: false })
     }
 
     pub fn global(&self) -> PathBuf {
@@ -98,6 +107,7 @@ impl Place {
             default: setting_default(key),
             file: if about.scope == Scope::Host { "global" } else { "project" },
             workspace: match about.workspace {
+                _ if self.trusted && about.scope == Scope::Project => "trusted",
                 Workspace::Never => "never",
                 Workspace::Tighter { .. } => "tighter",
                 Workspace::Free => "free",
@@ -200,7 +210,8 @@ pub struct Explained {
     default: Option<String>,
     /// `global`: only there; `project`: also for one project.
     file: &'static str,
-    /// What a project's agentbox.yaml may say: `never`, `tighter` or `free`.
+    /// What a project's agentbox.yaml may say: `never`, `tighter` or `free`; `trusted` is anything,
+    /// because you trust it as it is.
     workspace: &'static str,
     holds: &'static str,
     /// Why what the project's agentbox.yaml says has no effect.
@@ -218,6 +229,7 @@ impl Explained {
         let workspace = match self.workspace {
             "never" => "may not set it",
             "tighter" => "may set it to what allows less than yours",
+            "trusted" => "may set it: you trust the file as it is",
             _ => "may set it",
         };
         let holds = match self.holds {
