@@ -101,9 +101,11 @@ start_detached() {
 # The data stays between runs, because the layers of the box image are in it. TEST_ENGINE is the number of
 # the first; the one after it lets two tests run at once, because boxes have names, and a name can be had
 # once on an engine. Two engines change the same firewall rules under each other's hands, so the second has
-# a network of its own, with nothing in it but what runs there.
+# a network of its own, with nothing in it but what runs there. So has a further one, whose disk is small:
+# tests fill it up.
 TEST_ENGINE=${TEST_ENGINE:-1}
 SECOND_ENGINE=$((TEST_ENGINE + 1))
+SMALL_ENGINE=$((TEST_ENGINE + 10))
 test_engine_run() { echo "/run/agentbox-test$1"; }
 test_engine_data() { echo "/var/lib/agentbox-test$1"; }
 test_engine_host() { echo "unix://$(test_engine_run "$1")/docker.sock"; }
@@ -111,7 +113,9 @@ TEST_ENGINE_HOST=$(test_engine_host "$TEST_ENGINE")
 
 # in_net_of NUMBER: the words before a command that is to see what that engine's boxes publish.
 in_net_of() {
-  [ "$1" != "$SECOND_ENGINE" ] || echo "nsenter --net=/run/netns/agentbox-test$1"
+  case $1 in
+    "$SECOND_ENGINE" | "$SMALL_ENGINE") echo "nsenter --net=/run/netns/agentbox-test$1" ;;
+  esac
 }
 
 # The group that may use the socket.
@@ -141,6 +145,25 @@ start_test_engine() {
   }
 }
 
+# start_small_engine GROUP: its data is on a disk of its own, beside a folder for what fills it. A file that
+# takes as much as is written to it holds the disk; memory does where no file can.
+start_small_engine() {
+  local data disk
+  data=$(test_engine_data "$SMALL_ENGINE") disk=$(small_engine_disk)
+  stop_test_engine "$SMALL_ENGINE"
+  as_root mkdir -p "$disk"
+  [ -e "$data/disk.img" ] || as_root sh -ec "truncate -s 2G '$data/disk.new'
+    mkfs.ext4 -q -m 0 '$data/disk.new'; mv '$data/disk.new' '$data/disk.img'"
+  mountpoint -q "$disk" || as_root mount -o loop,discard "$data/disk.img" "$disk" ||
+    as_root mount -t tmpfs -o size=1g,mode=0755 agentbox-small-engine "$disk"
+  as_root rm -rf "$disk/filler"
+  as_root mkdir -p "$disk/data"
+  as_root ln -sfn disk/data "$data/data"
+  start_test_engine "$SMALL_ENGINE" "$1"
+}
+
+small_engine_disk() { echo "$(test_engine_data "$SMALL_ENGINE")/disk"; }
+
 # run_test_engine NUMBER ARG…
 run_test_engine() {
   local n=$1
@@ -162,8 +185,8 @@ ended() { ! runs "$1"; }
 
 # stop_test_engine NUMBER
 stop_test_engine() {
-  local n=$1 pid bridge run
-  run=$(test_engine_run "$n")
+  local n=$1 pid bridge run disk
+  run=$(test_engine_run "$n") disk=$(test_engine_data "$n")/disk
   [ -d "$run" ] || return 0
   if pid=$(test_engine_pid "$n"); then
     as_root kill "$pid"
@@ -173,6 +196,7 @@ stop_test_engine() {
   # An engine leaves bridges and firewall rules in the kernel.
   if [ -n "$(in_net_of "$n")" ]; then
     [ ! -e "/run/netns/agentbox-test$n" ] || as_root ip netns delete "agentbox-test$n"
+    ! mountpoint -q "$disk" || as_root umount -l "$disk"
     return
   fi
   # All of its own are in two address ranges.
@@ -269,6 +293,7 @@ make_stage() {
   install -d -m 755 "$stage/artifacts"
   ! is_root || chown "$TEST_USER:" "$stage/home" "$stage/artifacts"
   small_disk "$stage/small"
+  small_engine "$stage"
   keep_engines "$stage"
   # The folder for display sockets must be root's; a server started without privileges cannot make it so.
   [ -d /tmp/.X11-unix ] || as_root install -d -m 1777 /tmp/.X11-unix
@@ -279,6 +304,16 @@ make_stage() {
 small_disk() {
   install -d "$1"
   as_root mount -t tmpfs -o "size=12m,mode=0700,uid=$(id -u "$(tester)"),gid=$(id -g "$(tester)")" agentbox-small "$1"
+}
+
+# Where tests find the engine with the small disk, and the folder in which they fill that.
+small_engine() {
+  local disk
+  disk=$(small_engine_disk)
+  test_engine_pid "$SMALL_ENGINE" >/dev/null || return 0
+  as_root install -d -m 700 -o "$(id -u "$(tester)")" -g "$(id -g "$(tester)")" "$disk/filler"
+  ln -s "$disk/filler" "$1/small-engine.filler"
+  ln -s "$(test_engine_run "$SMALL_ENGINE")/docker.sock" "$1/small-engine.sock"
 }
 
 # The ways to kill the tests' own engines and to start them again, which takes root: a pipe for each that

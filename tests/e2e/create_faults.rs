@@ -3,7 +3,7 @@
 //! Between the host and the engine stands a go-between that cuts the line, or holds a request, at the
 //! step a test names.
 
-use crate::world::{Running, SOON, World, docker, text};
+use crate::world::{Running, SOON, World, text};
 use agentbox_e2e::wait::{eventually, eventually_or};
 use bollard::query_parameters as query;
 use std::collections::HashMap;
@@ -29,8 +29,6 @@ pub enum Fault {
     After,
     /// The request waits.
     Hold,
-    /// The engine says that its disk is full.
-    NoRoom,
 }
 
 #[derive(Default)]
@@ -51,15 +49,24 @@ pub struct Between {
 }
 
 impl Between {
+    /// Before the usual engine.
     pub fn new(world: &World) -> Self {
+        Self::before(
+            world,
+            &std::env::var("DOCKER_HOST").unwrap_or("unix:///var/run/docker.sock".into()),
+        )
+    }
+
+    pub fn before(world: &World, engine: &str) -> Self {
         let path = world.dir().join("engine.sock");
+        let engine = engine.trim_start_matches("unix://").to_owned();
         let listener = UnixListener::bind(&path).unwrap();
         let state: Arc<(Mutex<State>, Condvar)> = Arc::default();
         let shared = state.clone();
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let shared = shared.clone();
-                std::thread::spawn(move || serve(client, &shared));
+                let (shared, engine) = (shared.clone(), engine.clone());
+                std::thread::spawn(move || serve(client, &engine, &shared));
             }
         });
         Self { state, path: format!("unix://{}", path.display()) }
@@ -94,7 +101,7 @@ impl Between {
     }
 }
 
-fn serve(mut client: UnixStream, shared: &Arc<(Mutex<State>, Condvar)>) {
+fn serve(mut client: UnixStream, engine: &str, shared: &Arc<(Mutex<State>, Condvar)>) {
     let mut first = vec![0; 64 * 1024];
     let Ok(count) = client.read(&mut first) else { return };
     let line = String::from_utf8_lossy(&first[..count]);
@@ -121,16 +128,11 @@ fn serve(mut client: UnixStream, shared: &Arc<(Mutex<State>, Condvar)>) {
                     drop(shared.1.wait_while(state, |state| state.held).unwrap());
                     state = shared.0.lock().unwrap();
                 }
-                Fault::NoRoom => {
-                    drop(state);
-                    return no_room(client);
-                }
             }
         }
         state.open.push(client.try_clone().unwrap());
     }
-    let host = std::env::var("DOCKER_HOST").unwrap_or("unix:///var/run/docker.sock".into());
-    let Ok(mut engine) = UnixStream::connect(host.trim_start_matches("unix://")) else { return };
+    let Ok(mut engine) = UnixStream::connect(engine) else { return };
     engine.write_all(&first[..count]).unwrap();
     if cut_after {
         // The engine answers, so it has done it; nobody hears.
@@ -145,14 +147,6 @@ fn serve(mut client: UnixStream, shared: &Arc<(Mutex<State>, Condvar)>) {
     let _ = std::io::copy(&mut engine, &mut client);
     let _ = client.shutdown(Shutdown::Both);
     let _ = up.join();
-}
-
-/// In the words of an engine whose disk is full.
-fn no_room(mut client: UnixStream) {
-    let body = r#"{"message":"mkdir /var/lib/docker/overlay2/1f0e: no space left on device"}"#;
-    let head =
-        "HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nConnection: close";
-    let _ = write!(client, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
 }
 
 fn cut(state: &mut State) {
@@ -177,7 +171,7 @@ pub fn left(world: &World) -> Vec<String> {
     let filters = HashMap::from([("label".to_owned(), vec![label])]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut left: Vec<String> = runtime.block_on(async {
-        let docker = docker().await.unwrap();
+        let docker = world.docker().await.unwrap();
         let all =
             query::ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
         let containers = docker.list_containers(Some(all)).await.unwrap();

@@ -31,6 +31,7 @@ mod editor;
 mod engine_restart;
 mod faults;
 mod full_disk;
+mod full_engine;
 mod git;
 mod github;
 mod greedy;

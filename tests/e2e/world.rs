@@ -33,6 +33,8 @@ pub struct World {
     dir: PathBuf,
     bin: PathBuf,
     host: Option<Child>,
+    /// Where its engine is, when that is not the tests' usual one.
+    engine: Option<String>,
     // Kept for a world without a session, whose folder the session would own.
     _own: Option<tempfile::TempDir>,
 }
@@ -53,7 +55,15 @@ impl World {
     pub fn desktop_before(options: Options) -> Self {
         let session = Session::start(options);
         let (env, dir) = (session.env().clone(), session.dir().to_owned());
-        let world = Self { session: Some(session), env, dir, bin: bin(), host: None, _own: None };
+        let world = Self {
+            session: Some(session),
+            env,
+            dir,
+            bin: bin(),
+            host: None,
+            engine: None,
+            _own: None,
+        };
         world.prepared()
     }
 
@@ -86,7 +96,8 @@ impl World {
                 env.insert(key.to_owned(), value);
             }
         }
-        let world = Self { session: None, env, dir, bin: bin(), host: None, _own: Some(own) };
+        let world =
+            Self { session: None, env, dir, bin: bin(), host: None, engine: None, _own: Some(own) };
         world.prepared()
     }
 
@@ -117,6 +128,20 @@ impl World {
     /// A variable of every program that is started from now on.
     pub fn set(&mut self, name: &str, value: &str) {
         self.env.insert(name.into(), value.into());
+    }
+
+    /// Boxes are made on this engine, not on the tests' usual one.
+    pub fn use_engine(&mut self, host: &str) {
+        self.set("DOCKER_HOST", host);
+        self.engine = Some(host.to_owned());
+    }
+
+    /// The engine its boxes are on.
+    pub async fn docker(&self) -> Option<Docker> {
+        match &self.engine {
+            Some(host) => engine_at(host).await,
+            None => docker().await,
+        }
     }
 
     /// A program of the host, found before any other of its name.
@@ -400,6 +425,35 @@ impl World {
     pub fn tray(&self) -> Item {
         Tray::new(self.session()).wait_for("AgentBox", SOON)
     }
+
+    /// Removes what a test's boxes left on the engine, found by the label of its project.
+    fn remove_boxes(&self, project: &Path) {
+        let root = std::fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
+        let label = format!("agentbox.project={}", ::boxes::project::project_hash(&root));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let Some(docker) = self.docker().await else { return };
+            let filters = HashMap::from([("label".to_owned(), vec![label])]);
+            let all =
+                query::ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+            for container in docker.list_containers(Some(all)).await.unwrap_or_default() {
+                let force =
+                    query::RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+                let _ =
+                    docker.remove_container(&container.id.unwrap_or_default(), Some(force)).await;
+            }
+            let all = query::ListNetworksOptionsBuilder::default().filters(&filters).build();
+            for network in docker.list_networks(Some(all)).await.unwrap_or_default() {
+                let _ = docker.remove_network(&network.id.unwrap_or_default()).await;
+            }
+            let all = query::ListVolumesOptionsBuilder::default().filters(&filters).build();
+            let volumes = docker.list_volumes(Some(all)).await.ok().and_then(|list| list.volumes);
+            for volume in volumes.unwrap_or_default() {
+                let _ =
+                    docker.remove_volume(&volume.name, None::<query::RemoveVolumeOptions>).await;
+            }
+        });
+    }
 }
 
 impl Drop for World {
@@ -421,7 +475,10 @@ impl Drop for World {
         }
         // A test may have made projects beside the usual one.
         let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).filter(|p| p.is_dir()).for_each(|p| remove_boxes(&p));
+        entries
+            .map(|entry| entry.path())
+            .filter(|p| p.is_dir())
+            .for_each(|p| self.remove_boxes(&p));
     }
 }
 
@@ -513,13 +570,15 @@ fn bin() -> PathBuf {
 
 /// The engine, as the programs under test find it.
 pub async fn docker() -> Option<Docker> {
-    let docker = match std::env::var("DOCKER_HOST") {
-        Ok(host) => {
-            let socket = host.trim_start_matches("unix://");
-            Docker::connect_with_unix(socket, 60, bollard::API_DEFAULT_VERSION)
-        }
-        Err(_) => Docker::connect_with_unix_defaults(),
-    };
+    match std::env::var("DOCKER_HOST") {
+        Ok(host) => engine_at(&host).await,
+        Err(_) => Docker::connect_with_unix_defaults().ok()?.negotiate_version().await.ok(),
+    }
+}
+
+async fn engine_at(host: &str) -> Option<Docker> {
+    let socket = host.trim_start_matches("unix://");
+    let docker = Docker::connect_with_unix(socket, 60, bollard::API_DEFAULT_VERSION);
     docker.ok()?.negotiate_version().await.ok()
 }
 
@@ -529,31 +588,5 @@ pub fn remove_image(tag: &str) {
     runtime.block_on(async {
         let Some(docker) = docker().await else { return };
         let _ = docker.remove_image(tag, None::<query::RemoveImageOptions>, None).await;
-    });
-}
-
-/// Removes what a test's boxes left on the engine, found by the label of its project.
-fn remove_boxes(project: &Path) {
-    let root = std::fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
-    let label = format!("agentbox.project={}", ::boxes::project::project_hash(&root));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let Some(docker) = docker().await else { return };
-        let filters = HashMap::from([("label".to_owned(), vec![label])]);
-        let all =
-            query::ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
-        for container in docker.list_containers(Some(all)).await.unwrap_or_default() {
-            let force = query::RemoveContainerOptionsBuilder::default().force(true).v(true).build();
-            let _ = docker.remove_container(&container.id.unwrap_or_default(), Some(force)).await;
-        }
-        let all = query::ListNetworksOptionsBuilder::default().filters(&filters).build();
-        for network in docker.list_networks(Some(all)).await.unwrap_or_default() {
-            let _ = docker.remove_network(&network.id.unwrap_or_default()).await;
-        }
-        let all = query::ListVolumesOptionsBuilder::default().filters(&filters).build();
-        let volumes = docker.list_volumes(Some(all)).await.ok().and_then(|list| list.volumes);
-        for volume in volumes.unwrap_or_default() {
-            let _ = docker.remove_volume(&volume.name, None::<query::RemoveVolumeOptions>).await;
-        }
     });
 }

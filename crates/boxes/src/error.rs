@@ -36,7 +36,7 @@ pub enum Error {
     NoInnerEngine,
     #[error("an image of the stage {} has no container engine in it", .0.as_str())]
     NoInnerEngineIn(crate::Stage),
-    #[error("the box image could not be built, {step}: {why}\n{output}")]
+    #[error("the box image could not be built{}: {why}\n{output}", at(step))]
     Build { step: String, why: String, output: String },
 
     #[error("the engine has something else of the name {0} already")]
@@ -129,6 +129,10 @@ impl Error {
                 "each box has its own network and the engine has no address range left: \
                  destroy boxes, or give the engine more default-address-pools"
             }
+            Error::Engine { why, .. } | Error::Build { why, .. } | Error::Carry(why) => {
+                return crate::room::hint(why).map(str::to_owned);
+            }
+            Error::InBox { stderr, .. } => return crate::room::hint(stderr).map(str::to_owned),
             _ => return None,
         };
         Some(hint.to_owned())
@@ -205,6 +209,11 @@ fn deepest(error: &dyn std::error::Error) -> String {
         at = next;
     }
     at.to_string()
+}
+
+/// A build may fail before its first step.
+fn at(step: &str) -> String {
+    if step.is_empty() { String::new() } else { format!(", {step}") }
 }
 
 fn list(attempts: &[Attempt]) -> String {

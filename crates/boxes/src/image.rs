@@ -217,7 +217,10 @@ impl Engine {
         let options = CreateImageOptionsBuilder::default().from_image(repository).tag(tag).build();
         let pull = self.patient(SILENCE);
         let pulled = follow_pull(pull.create_image(Some(options), None, None), &step).await;
-        pulled.map_err(|error| Error::NoBaseImage { image: base, why: error.to_string() })?;
+        pulled.map_err(|error| match error.to_string() {
+            why if crate::room::is_full(&why) => error,
+            why => Error::NoBaseImage { image: base, why },
+        })?;
         step.done();
         Ok(())
     }

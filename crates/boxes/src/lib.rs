@@ -54,6 +54,7 @@ pub mod project;
 mod record;
 pub mod repo;
 mod resync;
+pub mod room;
 mod sessions;
 
 pub use certificates::{Certificate, host_certificates};

@@ -28,7 +28,7 @@ pub enum Error {
     Git { what: String, said: String },
     #[error("agentbox: the host sent {0}")]
     BadInput(String),
-    #[error("agentbox: {0}: {1}")]
+    #[error("agentbox: {0}: {why}", why = cause(.1))]
     Io(String, io::Error),
     #[error("agentbox: {0}")]
     Failed(String),
@@ -43,6 +43,15 @@ impl Error {
             _ => exit::FAILURE,
         }
     }
+}
+
+/// The archive reader wraps what the kernel said into words that leave it out.
+fn cause(error: &io::Error) -> String {
+    let mut at: &dyn std::error::Error = error;
+    while let Some(next) = at.source() {
+        at = next;
+    }
+    at.to_string()
 }
 
 /// Says what was being done when an I/O error came up.

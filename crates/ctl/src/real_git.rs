@@ -10,6 +10,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+/// What the kernel says of a full disk.
+const NO_SPACE: &str = "No space left on device";
+/// A disk with less than this was full when a file could not be written: what did not fit goes in large
+/// pieces.
+const LITTLE: u64 = 8 << 20;
+
 pub struct Git {
     dir: PathBuf,
     /// Keep `GIT_*` of the caller: right for a person's command, wrong for the host's.
@@ -76,7 +82,20 @@ impl Git {
             scope.spawn(move || stdin.map(|mut pipe| pipe.write_all(input)));
             child.wait_with_output()
         });
-        check(&describe(args), output.map_err(|e| Error::Program(GIT, e))?)
+        self.check(&describe(args), output.map_err(|e| Error::Program(GIT, e))?)
+    }
+
+    fn check(&self, what: &str, output: Output) -> Result<Vec<u8>> {
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        let mut said = if said.is_empty() { output.status.to_string() } else { said };
+        // Git does not always say why a file could not be written.
+        if said.contains("write") && !said.contains(NO_SPACE) && is_full(&self.dir) {
+            said = format!("{said}: {NO_SPACE}");
+        }
+        Err(Error::Git { what: what.to_owned(), said })
     }
 
     /// Runs to the end and gives the output as one trimmed text.
@@ -91,11 +110,10 @@ fn describe<S: AsRef<OsStr>>(args: &[S]) -> String {
     format!("git {}", word.unwrap_or_default())
 }
 
-fn check(what: &str, output: Output) -> Result<Vec<u8>> {
-    if output.status.success() {
-        return Ok(output.stdout);
-    }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    let said = if said.is_empty() { output.status.to_string() } else { said };
-    Err(Error::Git { what: what.to_owned(), said })
+/// Whether a folder's disk takes no more files, or little of one.
+fn is_full(folder: &Path) -> bool {
+    let Ok(seen) = nix::sys::statvfs::statvfs(folder) else { return false };
+    // A file system that counts no files has none to give.
+    let no_files = seen.files() != 0 && seen.files_available() == 0;
+    no_files || seen.blocks_available() * seen.fragment_size() < LITTLE
 }

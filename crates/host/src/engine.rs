@@ -173,9 +173,13 @@ impl Core {
                     () = core.stop.cancelled() => return,
                     () = tokio::time::sleep(pause) => {}
                 }
-                if let Err(e) = boxes.sweep(&id).await {
-                    tracing::warn!("box {id} could not be removed: {e}");
-                    return;
+                match boxes.sweep(&id).await {
+                    Ok(removal) if removal.failed.is_empty() => {}
+                    // The next look at the engine finds it again.
+                    Ok(removal) => {
+                        return tracing::warn!(failed = ?removal.failed, "box {id} is not all gone");
+                    }
+                    Err(e) => return tracing::warn!("box {id} could not be removed: {e}"),
                 }
             }
             if let Err(e) = boxes::unpin_all(&workspace, &id).await {

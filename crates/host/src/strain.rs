@@ -135,18 +135,12 @@ pub(crate) fn disk_row(group: &str, at: &str, free: u64) -> Check {
     check(group, "disk", Level::Warn, &detail, Some(hint))
 }
 
-/// What to do about a full disk, whoever it was that found it full: the kernel, git, the engine or the
-/// database.
+/// What to do about a full disk of this computer. That of the engine has a hint already.
 pub(crate) fn room_hint(error: ControlError) -> ControlError {
-    let text = error.message.to_lowercase();
     // Memory of a box that is full is no disk.
-    if text.contains("`agentbox-ctl go`") {
-        return error;
-    }
-    if !["no space left on device", "disk quota exceeded", "is full"]
-        .iter()
-        .any(|w| text.contains(w))
-    {
+    let known = error.message.contains("`agentbox-ctl go`")
+        || error.hints.iter().any(|hint| hint.contains("make room"));
+    if known || !boxes::room::is_full(&error.message) {
         return error;
     }
     error.hint("make room on that disk and try again; agentbox prune --all shows what can go.")

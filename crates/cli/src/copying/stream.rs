@@ -38,8 +38,8 @@ fn ended(exit: i32, said: &[u8]) -> Result<Vec<String>, CommandError> {
     let line = |line: &String| line.strip_prefix("agentbox: ").unwrap_or(line).to_owned();
     let text: Vec<String> = lines.iter().map(line).collect();
     let text = if text.is_empty() { format!("it ended with {exit}") } else { text.join("\n") };
-    Err(CommandError::failed(format!("the box cannot do it: {text}"))
-        .hint("`agentbox shell` shows what is there"))
+    let hint = boxes::room::hint(&text).unwrap_or("`agentbox shell` shows what is there");
+    Err(CommandError::failed(format!("the box cannot do it: {text}")).hint(hint))
 }
 
 fn keep(said: &mut Vec<u8>, bytes: &[u8]) {
