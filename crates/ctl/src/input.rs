@@ -4,13 +4,28 @@
 
 use crate::error::{Doing, Error, Result};
 use crate::places;
+use nix::fcntl::{FcntlArg, fcntl};
 use serde::de::DeserializeOwned;
-use std::io::{BufRead, Read};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// A repository with a hundred thousand tracking refs still fits.
 const MAX_LINE: u64 = 64 * 1024 * 1024;
 const READY_LIMIT: Duration = Duration::from_secs(20);
+
+/// What is read at once, and what waits to be read.
+const CHUNK: usize = 256 * 1024;
+const PIPE: i32 = 1 << 20;
+
+/// Standard input for an archive: in larger steps than it takes by itself, from a pipe that holds more.
+pub fn archive() -> Result<BufReader<File>> {
+    let stdin = io::stdin().as_fd().try_clone_to_owned().doing(|| "read standard input")?;
+    // What is no pipe, or a kernel that says no, is read as it is.
+    let _ = fcntl(&stdin, FcntlArg::F_SETPIPE_SZ(PIPE));
+    Ok(BufReader::with_capacity(CHUNK, File::from(stdin)))
+}
 
 /// Reads one line; what follows it stays in the reader.
 pub fn json_line<T: DeserializeOwned>(from: &mut impl BufRead) -> Result<T> {

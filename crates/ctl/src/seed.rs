@@ -16,7 +16,7 @@ use protocol::ctl::{RefAt, SeedPlan, SeedRepo};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -34,7 +34,7 @@ pub const LFS_OFFLINE: [&str; 6] = [
 ];
 
 pub fn run() -> Result<i32> {
-    let mut stdin = io::stdin().lock();
+    let mut stdin = input::archive()?;
     let plan: SeedPlan = input::json_line(&mut stdin)?;
     input::wait_until_ready()?;
     resume::forget();

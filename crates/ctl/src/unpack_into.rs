@@ -4,16 +4,14 @@
 //! another name it is laid out beside its place first and then moved there whole.
 
 use crate::error::{Doing, Error, Result};
+use crate::input;
 use crate::unpack::unpack;
 use connectors::files::shown;
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, BufReader, Read};
-use std::os::fd::AsFd;
+use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-const CHUNK: usize = 256 * 1024;
 
 pub fn run(args: &[OsString]) -> Result<i32> {
     let (several, dest) = match args {
@@ -29,9 +27,7 @@ pub fn run(args: &[OsString]) -> Result<i32> {
             shown(dest)
         )));
     }
-    // Larger steps than standard input takes by itself.
-    let stdin = io::stdin().as_fd().try_clone_to_owned().doing(|| "read standard input")?;
-    unpack_into(BufReader::with_capacity(CHUNK, File::from(stdin)), dest)?;
+    unpack_into(input::archive()?, dest)?;
     Ok(protocol::exit::OK)
 }
 
