@@ -33,6 +33,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 
 /// What PID 1 gets to stop everything before it is killed.
@@ -48,6 +49,8 @@ pub struct CreateSpec {
     pub index: u32,
     /// The project folder, or any folder in it.
     pub workspace: PathBuf,
+    /// The project's folder; see [`crate::project::project_root`].
+    pub root: PathBuf,
     /// A tag from [`Boxes::ensure_image`], or an image made from such a one.
     pub image: String,
     /// How the box is to reach the host; none leaves it to the engine.
@@ -100,10 +103,13 @@ impl Boxes {
         let saga = Saga { boxes: self.clone(), spec, watcher, cancel: cancel.clone() };
         let _told_when_dropped = cancel.drop_guard();
         let made = self.sagas.spawn(saga.run()).await;
-        made.unwrap_or_else(|error| {
-            Err(Error::Engine { what: "make the box".into(), status: None, why: error.to_string() })
-        })
+        made.unwrap_or_else(|error| Err(broken(&error)))
     }
+}
+
+/// A task that broke down.
+fn broken(error: &JoinError) -> Error {
+    Error::Engine { what: "make the box".into(), status: None, why: error.to_string() }
 }
 
 struct Saga {
@@ -115,7 +121,6 @@ struct Saga {
 
 /// The project as it is on the host.
 struct Project {
-    root: PathBuf,
     survey: Survey,
     /// One for each repository, in the same order.
     branches: Vec<String>,
@@ -145,23 +150,25 @@ struct Luggage {
 
 impl Saga {
     async fn run(self) -> Result<Record, Error> {
+        // The engine takes its time for a network, so that is made while the project is looked at.
+        let network = self.boxes.sagas.spawn(self.network());
         let project = match Box::pin(self.or_cancelled(self.look())).await {
             Ok(project) => project,
             Err(error) => {
                 // A branch may have been fetched.
-                let _ = self.unpin(&self.spec.workspace).await;
-                return Err(error);
+                let _ = network.await;
+                return Err(self.clean_up(&self.spec.workspace, error).await);
             }
         };
         let mut unfinished = None;
-        let made = Box::pin(self.make(&project, &mut unfinished)).await;
+        let made = Box::pin(self.make(&project, network, &mut unfinished)).await;
         let Err(error) = made else { return made };
         if let (true, Some(record)) = (self.spec.keep_on_failure, unfinished)
             && !self.cancel.is_cancelled()
         {
             return Err(Error::Unfinished { record: Box::new(record), error: Box::new(error) });
         }
-        Err(self.clean_up(&project, error).await)
+        Err(self.clean_up(&project.survey.workspace, error).await)
     }
 
     /// For steps that may be cut off anywhere.
@@ -187,11 +194,8 @@ impl Saga {
     async fn look(&self) -> Result<Project, Error> {
         let step = Step::start(&self.watcher, "Look at the project");
         let folder = canonical_folder(&self.spec.workspace)?;
-        let configured = configured_root(&folder);
-        let root = configured.as_ref().unwrap_or(&folder);
-        let mut survey = repo::survey(&folder, root, &MADE_BY_TOOLS).await?;
-        let top = survey.root().map(|found| found.repo.toplevel.clone());
-        let root = configured.or(top).unwrap_or(folder);
+        let root = configured_root(&folder).unwrap_or(folder.clone());
+        let mut survey = repo::survey(&folder, &root, &MADE_BY_TOOLS).await?;
         refuse_home(&survey.workspace)?;
         let chosen = self.start(&mut survey).await?;
         survey.add_submodules().await?;
@@ -209,7 +213,7 @@ impl Saga {
             branches.push(branch);
         }
         step.done();
-        Ok(Project { root, survey, branches })
+        Ok(Project { survey, branches })
     }
 
     /// Puts the commit to start from into the survey; the branch to work on, when one was chosen.
@@ -225,11 +229,16 @@ impl Saga {
         }
     }
 
-    async fn make(&self, project: &Project, made: &mut Option<Record>) -> Result<Record, Error> {
+    async fn make(
+        &self,
+        project: &Project,
+        network: JoinHandle<Result<String, Error>>,
+        made: &mut Option<Record>,
+    ) -> Result<Record, Error> {
         let step = Step::start(&self.watcher, "Make the box");
         // Neither is cut off while the other fails: what is begun can be undone only when done.
         let (container, luggage) =
-            tokio::join!(self.to_the_end(self.container(project)), self.pack(project));
+            tokio::join!(self.to_the_end(self.container(project, network)), self.pack(project));
         let (network, container, features) = container?;
         let record = self.record(project, network, container.clone(), features);
         *made = Some(record.clone());
@@ -272,8 +281,8 @@ impl Saga {
             name: self.spec.name.clone(),
             display_name: None,
             index: self.spec.index,
-            project: folder_name(&project.root),
-            project_root: project.root.clone(),
+            project: folder_name(&self.spec.root),
+            project_root: self.spec.root.clone(),
             workspace: project.survey.workspace.clone(),
             engine: Some(self.boxes.address()),
             container,
@@ -330,22 +339,26 @@ impl Saga {
         Ok(Luggage { carries, selection, env })
     }
 
-    /// The network and the container, in that order, by their ids, and what the box will have.
-    async fn container(&self, project: &Project) -> Result<(String, String, Features), Error> {
+    /// The container in its network, by their ids, and what the box will have.
+    async fn container(
+        &self,
+        project: &Project,
+        network: JoinHandle<Result<String, Error>>,
+    ) -> Result<(String, String, Features), Error> {
+        let network = network.await.unwrap_or_else(|error| Err(broken(&error)));
         let engine = &self.boxes.engine;
+        let network = network?;
         let Some(image) = engine.image_labels_of(&self.spec.image).await? else {
             return Err(Error::NoImage(self.spec.image.clone()));
         };
-        let name = format!("agentbox-{}", self.spec.name);
-        let labels =
-            self.boxes.box_labels(&self.spec.id, &self.spec.name, &project_hash(&project.root));
         let features = features(&self.spec.daemons, Stage::of_image(&image))?;
+        let labels = self.labels();
         if features.docker {
             self.boxes.docker_volume(&self.spec.id, labels.clone()).await?;
         }
-        let network = self.network(&name, labels.clone()).await?;
         let body =
             container_body(&self.spec, engine.profile(), project, labels, &network, features)?;
+        let name = self.engine_name();
         let options = CreateContainerOptionsBuilder::default().name(&name).build();
         let request = engine.docker().create_container(Some(options), body);
         let created = engine.ask("make the container", SLOW, request).await.map_err(|error| {
@@ -355,16 +368,28 @@ impl Saga {
         Ok((network, created.id, features))
     }
 
-    async fn network(&self, name: &str, labels: Labels) -> Result<String, Error> {
+    /// What the container and the network are called.
+    fn engine_name(&self) -> String {
+        format!("agentbox-{}", self.spec.name)
+    }
+
+    fn labels(&self) -> Labels {
+        let CreateSpec { id, name, root, .. } = &self.spec;
+        self.boxes.box_labels(id, name, &project_hash(root))
+    }
+
+    fn network(&self) -> impl Future<Output = Result<String, Error>> + use<> {
         let request = NetworkCreateRequest {
-            name: name.to_owned(),
+            name: self.engine_name(),
             driver: Some("bridge".to_owned()),
-            labels: Some(labels),
+            labels: Some(self.labels()),
             ..NetworkCreateRequest::default()
         };
-        let request = self.boxes.engine.docker().create_network(request);
-        let created = self.boxes.engine.ask("make the box's network", SLOW, request).await?;
-        Ok(created.id)
+        let boxes = self.boxes.clone();
+        async move {
+            let request = boxes.engine.docker().create_network(request);
+            Ok(boxes.engine.ask("make the box's network", SLOW, request).await?.id)
+        }
     }
 
     /// Puts the certificates into the box when its image was built with others; PID 1 takes them
@@ -439,8 +464,8 @@ impl Saga {
     }
 
     /// Takes everything back; the error, and whether that worked.
-    async fn clean_up(&self, project: &Project, error: Error) -> Error {
-        let unpinned = self.unpin(&project.survey.workspace).await;
+    async fn clean_up(&self, workspace: &Path, error: Error) -> Error {
+        let unpinned = unpin_all(workspace, &self.spec.id).await;
         let swept = limited("clean up", CLEAN_UP, self.boxes.sweep(&self.spec.id)).await;
         let removal = swept.and_then(|done| done);
         match (unpinned, removal) {
@@ -453,10 +478,6 @@ impl Saga {
             }
         }
         Error::NotCleaned(Box::new(error))
-    }
-
-    async fn unpin(&self, workspace: &Path) -> Result<(), Error> {
-        unpin_all(workspace, &self.spec.id).await
     }
 }
 

@@ -244,7 +244,7 @@ impl Core {
         boxes: &Boxes,
         project_root: &Path,
         named: Option<&str>,
-        current: Option<String>,
+        current: impl FnOnce() -> Option<String>,
         watcher: &Watcher,
     ) -> Result<Option<String>, ControlError> {
         let root = project_root.to_string_lossy();
@@ -267,14 +267,14 @@ impl Core {
             notice(watcher, format!("The image of checkpoint {} is gone; not using it", view.name));
             return Ok(None);
         }
-        if let (Some(then), Some(now)) = (&view.base, &current)
-            && then != now
+        if let (Some(then), Some(now)) = (&view.base, current())
+            && *then != now
         {
             let text = format!(
                 "Checkpoint {} was made on another box image ({}, now {}); make it anew, or agentbox checkpoint rm {}",
                 view.name,
                 short(then),
-                short(now),
+                short(&now),
                 view.name
             );
             notice(watcher, text);

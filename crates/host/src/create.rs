@@ -5,7 +5,9 @@ use crate::core::{Core, fresh_token};
 use crate::engine::control_error;
 use crate::oplog::OpLog;
 use crate::{daemons, home};
-use boxes::{Boxes, Channel, CreateSpec, ImageSpec, Record, RepoRecord, Start, Watcher, Wishes};
+use boxes::{
+    Boxes, Channel, CreateSpec, Features, ImageSpec, Record, RepoRecord, Start, Watcher, Wishes,
+};
 use connectors::git::RemoteName;
 use protocol::boxes::{BoxState, Created};
 use protocol::control::{ControlError, CreateBox, ErrorCode};
@@ -62,41 +64,17 @@ impl Core {
         let limits = request.limits.or(settings.boxes.limits());
         let (_, warning) = boxes::possible_limits(limits, boxes.engine().profile());
         log.note(&format!("box {name}, id {id}"));
-        let saved = match &request.image {
-            Some(_) => None,
-            None => {
-                let (named, current) = (request.snapshot.as_deref(), image_tag(&settings));
-                self.starting_point(&boxes, &project_root, named, current, &watcher).await?
-            }
-        };
-        let image = match request.image.or(saved).or_else(|| settings.boxes.image.clone()) {
-            Some(image) => image,
-            None => self.box_image(&boxes, &settings, watcher.clone()).await?,
-        };
+        let image = self.image_for(&boxes, &project_root, &request, &settings, &watcher).await?;
         let index = self.store.next_index(&project_root).await?;
         let token = fresh_token()?;
-        // Before anything else of it is on disk: whoever is killed from here on finds it again.
-        self.store.begin_box(&id, &workspace).await?;
-        let mut folders = match Folders::make(self, &id) {
-            Ok(folders) => folders,
-            Err(e) => {
-                self.note_taken_back(&id).await;
-                return Err(e);
-            }
-        };
         let wanted = daemons::wanted(&settings, request.vnc, request.docker);
-        let daemons = match self.daemons(&id, wanted) {
-            Ok(daemons) => daemons,
-            Err(e) => {
-                self.note_taken_back(&id).await;
-                return Err(e);
-            }
-        };
+        let (mut folders, daemons) = self.begin(&id, &workspace, wanted).await?;
         let spec = CreateSpec {
             id: id.clone(),
             name,
             index,
             workspace: workspace.clone(),
+            root: project_root,
             image,
             channel: crate::bridge::wanted_channel(self.settings.engine.channel),
             run_dir: folders.run.clone(),
@@ -148,6 +126,46 @@ impl Core {
             carried: record.carry,
             warnings: warning.into_iter().chain(checked.warnings).chain(idle).collect(),
         })
+    }
+
+    /// What the box is made from: the image or checkpoint the person named, the project's checkpoint, the
+    /// settings' image, or the built-in one.
+    async fn image_for(
+        &self,
+        boxes: &Boxes,
+        project_root: &Path,
+        request: &CreateBox,
+        settings: &Settings,
+        watcher: &Watcher,
+    ) -> Result<String, ControlError> {
+        if let Some(image) = &request.image {
+            return Ok(image.clone());
+        }
+        let named = request.snapshot.as_deref();
+        // Asked only where a checkpoint is found: it is worked out from the whole in-box program.
+        let current = || image_tag(settings);
+        let saved = self.starting_point(boxes, project_root, named, current, watcher).await?;
+        match saved.or_else(|| settings.boxes.image.clone()) {
+            Some(image) => Ok(image),
+            None => self.box_image(boxes, settings, watcher.clone()).await,
+        }
+    }
+
+    /// Writes down that a box is about to be made, and makes what it needs on this computer.
+    async fn begin(
+        &self,
+        id: &BoxId,
+        workspace: &Path,
+        wanted: Features,
+    ) -> Result<(Folders, Daemons), ControlError> {
+        // Before anything else of it is on disk: whoever is killed from here on finds it again.
+        self.store.begin_box(id, workspace).await?;
+        let made =
+            Folders::make(self, id).and_then(|folders| Ok((folders, self.daemons(id, wanted)?)));
+        if made.is_err() {
+            self.note_taken_back(id).await;
+        }
+        made
     }
 
     /// What is below AgentBox's own folder is no project: a box may be behind it (`agentbox open`), and

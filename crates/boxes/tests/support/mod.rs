@@ -67,6 +67,7 @@ impl Install {
             id,
             index: 1,
             workspace: workspace.to_owned(),
+            root: workspace.canonicalize().unwrap_or(workspace.to_owned()),
             image: image.to_owned(),
             channel: None,
             run_dir: self.run.path().to_owned(),
