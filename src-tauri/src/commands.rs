@@ -142,6 +142,7 @@ fn permitted(request: Value) -> Result<Request, ControlError> {
         | Request::ClearJobs { .. }
         | Request::SetSetting { .. }
         | Request::Await { .. }
+        | Request::AgentAsks { .. }
         | Request::Subscribe
         | Request::ShowWindow { .. }
         | Request::HandOver

@@ -8,6 +8,7 @@
 use crate::live::Live;
 use protocol::boxes::{BoxState, BoxView};
 use protocol::question::Question;
+use protocol::sessions::AgentState;
 use protocol::{BoxId, QuestionId};
 
 /// The longest sentence the menu shows whole.
@@ -168,7 +169,31 @@ fn tooltip(live: &Live) -> String {
     if live.boxes.is_empty() {
         return "No boxes yet".into();
     }
-    format!("{} of {} running", live.running(), count(live.boxes.len(), "box", "boxes"))
+    let running =
+        format!("{} of {} running", live.running(), count(live.boxes.len(), "box", "boxes"));
+    [running].into_iter().chain(needs(live)).collect::<Vec<_>>().join(", ")
+}
+
+/// How many agents have come to need somebody, and why.
+fn needs(live: &Live) -> Vec<String> {
+    let up = live.boxes.iter().filter(|view| view.state == BoxState::Running);
+    let states: Vec<_> = up.flat_map(|view| view.agents.iter().map(|a| a.state)).collect();
+    let all = [
+        (AgentState::EndPlan, "has a plan for you", "have a plan for you"),
+        (AgentState::Question, "asks you something", "ask you something"),
+        (AgentState::Waiting, "waits for you", "wait for you"),
+        (AgentState::Error, "stopped with an error", "stopped with an error"),
+    ];
+    let said = |(state, one, more): (AgentState, &str, &str)| match states
+        .iter()
+        .filter(|is| **is == state)
+        .count()
+    {
+        0 => None,
+        1 => Some(format!("1 agent {one}")),
+        n => Some(format!("{n} agents {more}")),
+    };
+    all.into_iter().filter_map(said).collect()
 }
 
 fn menu(live: &Live) -> Vec<Entry> {

@@ -76,13 +76,15 @@ fn tell_of_agents(notifier: &Notifier, live: &Live, view: &BoxView, told: &mut T
     }
 }
 
-/// Agents that waited for nobody and now do, or have finished their work.
+/// Agents that waited for nobody and now do, or have finished their work, or given it up.
 fn news(before: &BoxView, after: &BoxView) -> Vec<(Agent, AgentState)> {
     let was = |agent| before.agents.iter().find(|a| a.agent == agent).map(|a| a.state);
     let tells = |now: &&AgentView| match now.state {
-        AgentState::Waiting => was(now.agent) != Some(AgentState::Waiting),
-        AgentState::Done => was(now.agent) == Some(AgentState::Working),
-        AgentState::Ready | AgentState::Working => false,
+        AgentState::Waiting | AgentState::EndPlan | AgentState::Question | AgentState::Error => {
+            was(now.agent) != Some(now.state)
+        }
+        AgentState::Done => was(now.agent).is_some_and(AgentState::is_at_work),
+        AgentState::Ready | AgentState::Working | AgentState::Compacting => false,
     };
     after.agents.iter().filter(tells).map(|now| (now.agent, now.state)).collect()
 }
@@ -99,7 +101,7 @@ fn publish(views: &watch::Sender<TrayView>, view: TrayView) {
 mod tests {
     use super::*;
     use crate::live::samples::a_box;
-    use AgentState::{Done, Ready, Waiting, Working};
+    use AgentState::{Compacting, Done, EndPlan, Error, Question, Ready, Waiting, Working};
     use protocol::boxes::BoxState;
 
     #[test]
@@ -132,6 +134,14 @@ mod tests {
             (Some(Waiting), Some(Done), false),
             (Some(Done), Some(Waiting), true),
             (Some(Working), None, false),
+            (Some(Working), Some(EndPlan), true),
+            (Some(EndPlan), Some(EndPlan), false),
+            (Some(EndPlan), Some(Question), true),
+            (Some(Question), Some(Working), false),
+            (Some(Working), Some(Error), true),
+            (Some(Error), Some(Error), false),
+            (Some(Working), Some(Compacting), false),
+            (Some(Compacting), Some(Done), true),
         ] {
             let news = news(&with(before), &with(after));
             assert_eq!(!news.is_empty(), told, "{before:?} {after:?}");

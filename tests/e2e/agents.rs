@@ -61,6 +61,54 @@ fn claude_works_in_a_box_and_the_host_sees_it() {
     answers(&world, "claude");
 }
 
+/// What Claude asks by one of its own tools is seen outside, until it is answered in its terminal.
+#[test]
+fn claude_asks_in_a_box_and_the_host_sees_it() {
+    let mut world = full("");
+    world.create("ag");
+    serve(&world, "ag", ANTHROPIC);
+    world.set("ANTHROPIC_API_KEY", "sk-ant-a-key-that-is-longer-than-twenty");
+    world.set("ANTHROPIC_BASE_URL", "http://127.0.0.1:9999");
+    let asks = "use AskUserQuestion {\"questions\":[{\"question\":\"Which way?\",\"header\":\"Way\",\
+        \"multiSelect\":false,\"options\":[{\"label\":\"Left\",\"description\":\"By the river\"},\
+        {\"label\":\"Right\",\"description\":\"Over the hill\"}]}]}";
+    world.ok(&["claude", "start", "ag", "-d", "--", asks]);
+    comes_to(&world, "question");
+    let shown = world.ok(&["agent", "get-plan-question", "ag"]);
+    assert!(shown.contains("│ [Way] Which way?") && shown.contains("│   2. Right"), "{shown}");
+    // The box draws the dialog after its hooks; a key before that would be lost.
+    eventually_or(AT_LAST, "the dialog", || {
+        let pane = world.box_ok("ag", "tmux capture-pane -pJ -t =claude:");
+        if pane.contains("Enter to select") { Ok(()) } else { Err(pane) }
+    });
+    world.box_ok("ag", "tmux send-keys -t =claude: Enter");
+    comes_to(&world, "done");
+    assert_eq!(world.agentbox(&["agent", "get-plan-question", "ag"]).status.code(), Some(1));
+    world.ok(&["claude", "stop", "ag"]);
+
+    let plan = ["--permission-mode", "plan", "use ExitPlanMode {\"plan\":\"1. Look around\"}"];
+    world.ok(&[&["claude", "start", "ag", "-d", "--"][..], &plan].concat());
+    comes_to(&world, "end-plan");
+    let told = world.json(&["agent", "get-plan-question", "ag"]);
+    assert_eq!(told["asks"][0]["plan"], "1. Look around");
+    world.ok(&["claude", "stop", "ag"]);
+
+    world.ok(&["claude", "start", "ag", "-d", "--", "refuse this"]);
+    comes_to(&world, "error");
+}
+
+#[track_caller]
+fn comes_to(world: &World, state: &str) {
+    let wait = ["agent", "wait-for", state, "ag", "--timeout", "120s"];
+    let output = world.agentbox(&wait);
+    assert!(
+        output.status.success(),
+        "{output:?} {:?} {}",
+        states(world),
+        world.box_ok("ag", "tmux capture-pane -pJ -t =claude:")
+    );
+}
+
 #[test]
 fn codex_works_in_a_box_and_the_host_sees_it() {
     let mut world = full("");

@@ -3,6 +3,7 @@
 //! `scripts/test` runs them as an unprivileged user; see there.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod agent_asks;
 mod agents;
 mod answers;
 mod box_screen;

@@ -46,6 +46,15 @@ test("what an agent does is on its box's card, and whose login the box holds", a
   expect(words("logins-fix-login")).toContain("the login of Claude");
   await say({ type: "boxChanged", view: box({ agents: [{ ...claude, state: "waiting" }] }) });
   expect(words("agent-fix-login-claude")).toContain("waits for you");
+  for (const [state, said] of [
+    ["end-plan", "has a plan for you"],
+    ["question", "asks you something"],
+    ["compacting", "compacting"],
+    ["error", "stopped with an error"],
+  ] as const) {
+    await say({ type: "boxChanged", view: box({ agents: [{ ...claude, state }] }) });
+    expect(words("agent-fix-login-claude")).toContain(said);
+  }
   await say({ type: "boxChanged", view: box() });
   expect(maybe("agent-fix-login-claude")).toBeNull();
   expect(maybe("logins-fix-login")).toBeNull();

@@ -1,13 +1,12 @@
 //! Why now may be a bad moment to end something.
 
 use protocol::boxes::BoxView;
-use protocol::sessions::AgentState;
 
 /// One sentence for each agent at work and each box that asks.
 pub fn reasons(boxes: &[BoxView]) -> Vec<String> {
     let mut all = Vec::new();
     for view in boxes {
-        for agent in view.agents.iter().filter(|agent| agent.state == AgentState::Working) {
+        for agent in view.agents.iter().filter(|agent| agent.state.is_at_work()) {
             all.push(format!("{} works in {}.", agent.agent.title(), view.name));
         }
         match view.questions {
@@ -23,7 +22,7 @@ pub fn reasons(boxes: &[BoxView]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::samples;
-    use protocol::sessions::{Agent, AgentView};
+    use protocol::sessions::{Agent, AgentState, AgentView};
 
     #[test]
     fn work_and_questions_are_reasons() {

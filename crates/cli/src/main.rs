@@ -25,6 +25,7 @@ mod interrupt;
 mod json;
 mod launch;
 mod mounts;
+mod offers;
 mod overview;
 mod place;
 mod progress;

@@ -448,9 +448,17 @@ Run by the host: reads the terminal of a session, or types into it.
     (
         "agent-state",
         "\
-agentbox-ctl agent-state claude|codex|opencode ready|working|waiting|done [--hook]
+agentbox-ctl agent-state claude|codex|opencode STATE [--hook] [--clear-pending] [--after-asking]
 
 Run by an agent's hooks: tells the host what the agent does. It is shown there, and jobs wait for it.
+STATE is ready, working, waiting, done, end-plan, question, compacting or error.
+
+  --hook           Standard input is what the agent tells its hooks: the conversation, and with
+                   end-plan and question the plan or the questions.
+  --clear-pending  The plan or the question told before is open no longer. Without it, working,
+                   waiting and compacting change nothing as long as one is.
+  --after-asking   Tell it only when the tools of which standard input tells are those by which the
+                   agent asks.
 ",
     ),
     (

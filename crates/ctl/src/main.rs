@@ -33,6 +33,7 @@ mod git_config;
 mod go;
 mod help;
 mod hold;
+mod hook;
 mod init;
 mod input;
 mod open;

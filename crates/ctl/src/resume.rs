@@ -13,8 +13,6 @@ use serde::Deserialize;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
-use std::time::Duration;
 
 const STATE: &str = ".local/state/agentbox";
 const RUNNING: &str = "running";
@@ -22,10 +20,6 @@ const RUNNING: &str = "running";
 const MOST: usize = 16;
 /// Of one folder.
 const MOST_FILES: usize = 10_000;
-/// A hook's input with a long prompt in it.
-const MOST_INPUT: u64 = 4 * 1024 * 1024;
-/// A hook whose caller keeps its input open must not hold the agent up.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 fn state() -> Option<PathBuf> {
     std::env::home_dir().map(|home| home.join(STATE))
@@ -91,18 +85,11 @@ struct Hook {
     session_id: ConversationId,
 }
 
-/// Notes the conversation an agent's hook speaks of, as its standard input says.
-pub fn from_hook(agent: Agent) {
+/// Notes the conversation an agent's hook speaks of, as its input says.
+pub fn from_hook(agent: Agent, input: &[u8]) {
     let session = std::env::var("AGENTBOX_SESSION").unwrap_or_else(|_| agent.as_str().to_owned());
     let (Some(state), true) = (state(), is_session_name(&session)) else { return };
-    let (send, told) = mpsc::channel();
-    std::thread::spawn(move || {
-        let mut input = Vec::new();
-        let _ = std::io::stdin().take(MOST_INPUT).read_to_end(&mut input);
-        let _ = send.send(input);
-    });
-    let Ok(input) = told.recv_timeout(PATIENCE) else { return };
-    if let Ok(hook) = serde_json::from_slice::<Hook>(&input) {
+    if let Ok(hook) = serde_json::from_slice::<Hook>(input) {
         let _ = note(&pointer(&state, agent, &session), hook.session_id.as_str());
     }
 }

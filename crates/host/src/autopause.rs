@@ -32,7 +32,7 @@ impl Core {
         };
         let state = self.state();
         let known = state.boxes.get(id)?;
-        let at_it = |state: AgentState| matches!(state, AgentState::Working | AgentState::Waiting);
+        let at_it = |state: AgentState| state.is_at_work() || state.needs_input();
         let used = known.sessions > 0
             || known.starting
             || known.landing.is_some()

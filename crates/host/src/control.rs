@@ -288,6 +288,7 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::SetSetting { key, value: text, layer, cwd } => {
                 value(&api.set_setting(&key, text.as_deref(), layer, cwd.as_deref()).await?)
             }
+            Request::AgentAsks { target } => value(&api.agent_asks(&target)?),
             Request::HandOver
             | Request::Stop
             | Request::Subscribe

@@ -9,6 +9,7 @@ use crate::store::{Store, StoreError, StoredBox, now};
 use crate::urls::Names;
 use approvals::Broker;
 use boxes::{Boxes, Record};
+use protocol::asks::Asks;
 use protocol::boxes::{BoxState, BoxView, Endpoints, NestedView};
 use protocol::control::{ControlError, EngineStatus, ErrorCode, HostEvent, HostStatus, Notice};
 use protocol::links::LinkTo;
@@ -117,6 +118,8 @@ pub struct Known {
     pub used_at: Millis,
     /// What its agents said last, and when.
     pub agents: BTreeMap<Agent, (AgentState, Millis)>,
+    /// What those ask that ask. Nowhere but here.
+    pub asks: BTreeMap<Agent, Asks>,
     /// Agents the host has started in it since it was started itself.
     pub started: BTreeSet<Agent>,
     /// It was down, and has not taken over since what is new here.
@@ -144,6 +147,7 @@ impl Known {
             busy: None,
             used_at: now(),
             agents: BTreeMap::new(),
+            asks: BTreeMap::new(),
             started: BTreeSet::new(),
             was_down: false,
         }
@@ -328,6 +332,7 @@ impl Core {
                 known.close(new);
                 if matches!(new, BoxState::Stopped | BoxState::Missing) {
                     known.agents.clear();
+                    known.asks.clear();
                     known.started.clear();
                     known.was_down = true;
                 }

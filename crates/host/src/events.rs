@@ -4,6 +4,7 @@
 //! a ring, and a task writes what is new to the store a moment later. A noisy box only ever pushes
 //! out its own events: when the ring is full, the box that holds the most loses its oldest.
 
+use crate::asks::without_asks;
 use crate::core::Core;
 use crate::store::{Store, StoreError, now};
 use protocol::BoxId;
@@ -182,10 +183,14 @@ impl Events {
 
 impl EventLog for Events {
     fn keep(&self, id: &BoxId, post: EventPost) -> u64 {
+        let EventPost { kind, ts, payload } = post;
+        let (payload, asks) = match kind.as_str() {
+            AGENT_EVENT => without_asks(payload),
+            _ => (payload, None),
+        };
         let event = {
             let mut ring = self.ring();
             ring.last += 1;
-            let EventPost { kind, ts, payload } = post;
             let payload = payload.map(JsonText::from);
             let (box_id, received_at) = (id.clone(), now());
             let event = BoxEvent { id: ring.last, box_id, kind, received_at, ts, payload };
@@ -195,7 +200,7 @@ impl EventLog for Events {
         self.news.notify_one();
         let number = event.id;
         if let Some(core) = self.core.upgrade() {
-            core.heard(&event);
+            core.heard(&event, asks);
             core.send(HostEvent::Told { event });
         }
         number

@@ -12,6 +12,7 @@
 mod adjust;
 mod agent_config;
 mod api;
+mod asks;
 mod autopause;
 mod box_user;
 mod bridge;

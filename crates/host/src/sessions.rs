@@ -1,11 +1,13 @@
 //! Agents and shells in boxes, and what agents say they are doing.
 
 use crate::api::Api;
+use crate::asks::Said;
 use crate::conversations::Opening;
 use crate::core::Core;
 use crate::engine::control_error;
 use boxes::Record;
 use protocol::BoxId;
+use protocol::asks::Asks;
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{ControlError, ErrorCode, Target};
 use protocol::conversations::Begin;
@@ -274,32 +276,24 @@ impl Core {
     }
 
     /// Takes note of what a box said, where it is about its agents.
-    pub(crate) fn heard(&self, event: &BoxEvent) {
+    pub(crate) fn heard(&self, event: &BoxEvent, asks: Option<Asks>) {
         if event.kind != AGENT_EVENT {
             return;
         }
         let report = event.payload.as_ref().map(|p| serde_json::from_str(p.as_str()));
-        let Some(Ok(AgentReport { agent, state })) = report else { return };
-        self.set_agent(&event.box_id, agent, state.map(|state| (state, event.received_at)));
+        let Some(Ok(AgentReport { agent, state, clear_pending, .. })) = report else { return };
+        let at = event.received_at;
+        let said = state.map(|state| Said { state, clears: clear_pending, asks, at });
+        self.set_agent(&event.box_id, agent, said);
     }
 
-    fn set_agent(
-        &self,
-        id: &BoxId,
-        agent: Agent,
-        now: Option<(protocol::sessions::AgentState, protocol::Millis)>,
-    ) {
+    fn set_agent(&self, id: &BoxId, agent: Agent, said: Option<Said>) {
         {
             let mut state = self.state();
             let Some(known) = state.boxes.get_mut(id) else { return };
-            let before = known.agents.get(&agent).map(|(state, _)| *state);
-            if before == now.map(|(state, _)| state) {
+            if !known.note_agent(agent, said) {
                 return;
             }
-            match now {
-                Some(at) => known.agents.insert(agent, at),
-                None => known.agents.remove(&agent),
-            };
         }
         self.send_view(id);
     }
@@ -307,7 +301,7 @@ impl Core {
     /// What agents said to an earlier host. That host had started those it gave something to.
     pub(crate) fn recall_agents(&self) {
         for event in self.events_log.of_agents() {
-            self.heard(&event);
+            self.heard(&event, None);
         }
         for known in self.state().boxes.values_mut() {
             let Record { logins, given, .. } = &known.record;

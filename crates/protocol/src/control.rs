@@ -222,6 +222,9 @@ pub enum Request {
     // ---- settings
     /// Sets a key in one of the person's own files; no value takes it out. → `()`
     SetSetting { key: String, value: Option<String>, layer: Layer, cwd: Option<String> },
+    // ---- what agents ask
+    /// Agents of a box that have a plan or a question. → `Vec<AgentAsks>`
+    AgentAsks { target: Target },
 }
 
 /// Which box is meant.

@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod asks;
 pub mod audit;
 pub mod boxes;
 pub mod bridge;

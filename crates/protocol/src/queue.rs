@@ -191,6 +191,10 @@ pub enum Until {
         agent: Option<Agent>,
         states: Vec<AgentState>,
     },
+    /// The box asks something of the host that somebody has to answer.
+    Asked {
+        target: Target,
+    },
 }
 
 /// What came of waiting.

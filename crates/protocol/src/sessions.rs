@@ -4,6 +4,7 @@
 //! an agent is doing comes from the agent's own hooks, so it is the box's word: shown, never trusted.
 
 use crate::Millis;
+use crate::asks::Asks;
 use crate::control::Target;
 use crate::conversations::Begin;
 use crate::integrations::SecretText;
@@ -77,7 +78,7 @@ pub fn is_login(variable: &str) -> bool {
 
 /// What an agent is doing, as far as its box says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
 pub enum AgentState {
     /// Started; it has not said more yet.
@@ -87,22 +88,72 @@ pub enum AgentState {
     Waiting,
     /// It has finished what it was told to do.
     Done,
+    /// It has made a plan and wants it agreed to.
+    EndPlan,
+    /// It asks the person something and offers options.
+    Question,
+    /// It makes its conversation shorter.
+    Compacting,
+    /// It gave up what it was told to do.
+    Error,
 }
 
 impl AgentState {
+    pub const ALL: [AgentState; 8] = [
+        Self::Ready,
+        Self::Working,
+        Self::Waiting,
+        Self::Done,
+        Self::EndPlan,
+        Self::Question,
+        Self::Compacting,
+        Self::Error,
+    ];
+
     pub fn as_str(self) -> &'static str {
         match self {
             AgentState::Ready => "ready",
             AgentState::Working => "working",
             AgentState::Waiting => "waiting",
             AgentState::Done => "done",
+            AgentState::EndPlan => "end-plan",
+            AgentState::Question => "question",
+            AgentState::Compacting => "compacting",
+            AgentState::Error => "error",
         }
     }
 
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Ready, Self::Working, Self::Waiting, Self::Done]
-            .into_iter()
-            .find(|state| state.as_str() == name)
+        Self::ALL.into_iter().find(|state| state.as_str() == name)
+    }
+
+    /// It asks something in particular: a plan or a question is open.
+    pub fn asks(self) -> bool {
+        matches!(self, AgentState::EndPlan | AgentState::Question)
+    }
+
+    /// It goes on only when somebody says something.
+    pub fn needs_input(self) -> bool {
+        self == AgentState::Waiting || self.asks()
+    }
+
+    /// It has something to do, so long as nobody lets it wait.
+    pub fn is_at_work(self) -> bool {
+        matches!(self, AgentState::Working | AgentState::Compacting)
+    }
+
+    /// What an agent is that was `before` and is now said to be this. Several hooks of one agent run at
+    /// once, and parts of an agent go on while another asks: what they say in general does not cover
+    /// what is open. `clears` says that it is open no longer.
+    #[must_use]
+    pub fn after(self, before: Option<AgentState>, clears: bool) -> Self {
+        let general = self.is_at_work() || self == AgentState::Waiting;
+        match before {
+            Some(open) if open.asks() && general && !clears => open,
+            // A while later every agent says that it waits.
+            Some(AgentState::Error) if self == AgentState::Waiting => AgentState::Error,
+            _ => self,
+        }
     }
 
     /// After the agent's name: “Claude waits for you”.
@@ -112,6 +163,10 @@ impl AgentState {
             AgentState::Working => "works",
             AgentState::Waiting => "waits for you",
             AgentState::Done => "is done",
+            AgentState::EndPlan => "has a plan for you",
+            AgentState::Question => "asks you something",
+            AgentState::Compacting => "is compacting",
+            AgentState::Error => "stopped with an error",
         }
     }
 }
@@ -139,6 +194,12 @@ pub struct AgentReport {
     pub agent: Agent,
     /// None: its session has ended.
     pub state: Option<AgentState>,
+    /// What it asked before is answered, or nobody will.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub clear_pending: bool,
+    /// The host keeps it in memory only, and no longer than the state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<Asks>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -243,6 +304,38 @@ mod tests {
             assert!(!is_session_name(bad), "{bad}");
         }
         assert!(is_session_name("claude") && is_session_name("shell-2"));
+    }
+
+    #[test]
+    fn what_is_open_stays_until_it_is_cleared() {
+        use AgentState::{Compacting, Done, EndPlan, Error, Question, Ready, Waiting, Working};
+        for open in [EndPlan, Question] {
+            for general in [Working, Waiting, Compacting] {
+                assert_eq!(general.after(Some(open), false), open);
+                assert_eq!(general.after(Some(open), true), general);
+            }
+            for ends in [Ready, Done, Error] {
+                assert_eq!(ends.after(Some(open), false), ends);
+            }
+        }
+        assert_eq!(Question.after(Some(EndPlan), false), Question);
+        assert_eq!(Waiting.after(Some(Error), true), Error);
+        assert_eq!(Working.after(Some(Error), false), Working);
+        for before in
+            [None, Some(Ready), Some(Working), Some(Waiting), Some(Done), Some(Compacting)]
+        {
+            for said in AgentState::ALL {
+                assert_eq!(said.after(before, false), said);
+            }
+        }
+    }
+
+    #[test]
+    fn states_are_written_as_they_are_named() {
+        for state in AgentState::ALL {
+            assert_eq!(serde_json::json!(state), state.as_str());
+            assert_eq!(AgentState::named(state.as_str()), Some(state));
+        }
     }
 
     #[test]

@@ -70,7 +70,14 @@ export const AGENT_STATES: Record<AgentState, string> = {
   working: "works",
   waiting: "waits for you",
   done: "done",
+  "end-plan": "has a plan for you",
+  question: "asks you something",
+  compacting: "compacting",
+  error: "stopped with an error",
 };
+
+/** What keeps an agent from going on until somebody says something. */
+export const NEEDS_YOU: AgentState[] = ["waiting", "end-plan", "question"];
 
 export type Tone = "good" | "warn" | "bad" | "calm";
 

@@ -1,25 +1,27 @@
 //! `agentbox agent`: what agents in a box are doing.
 
-use crate::commands::{approvals, approve};
+use crate::commands::{approvals, approve, plan_question};
 use crate::context::{Context, target};
-use crate::error::{Exit, Outcome};
+use crate::error::{CommandError, Exit, Outcome};
 use crate::interrupt::Interrupt;
 use crate::json;
+use crate::offers::Offer;
 use crate::time::parse_timeout;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use protocol::boxes::BoxView;
-use protocol::control::Request;
+use protocol::control::{Request, Target};
 use protocol::queue::{Awaited, Until};
 use protocol::sessions::{Agent, AgentState, AgentView};
 
-/// See what agents are doing, or wait for it
+/// See what agents are doing or ask, or wait for it
 ///
 /// It is what the agent in the box says of itself, by its own hooks.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox agent state fix-login
   agentbox agent wait-for done fix-login --timeout 30m && agentbox git push fix-login
+  agentbox agent wait-for input-needed fix-login && agentbox agent get-plan-question fix-login
   agentbox agent approvals fix-login --json   what the box asks of you
   agentbox agent approve 3fa9c1d2 --deny")]
 pub struct Args {
@@ -27,31 +29,44 @@ pub struct Args {
     action: Action,
 }
 
+/// Milliseconds to wait for a question.
+const WAIT: u64 = 5 * 60 * 1000;
+
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     State(StateArgs),
     WaitFor(WaitForArgs),
+    GetPlanQuestion(plan_question::Args),
     Approvals(ApprovalsArgs),
     Approve(ApproveArgs),
 }
 
 /// Show what one box asks of you
 ///
-/// As `agentbox approvals` does for all of them.
+/// As `agentbox approvals` does for all of them. With --wait, exit code 1 when the time is up.
 #[derive(Debug, clap::Args)]
 struct ApprovalsArgs {
     /// Number, name, id or unique id prefix [default: the project's only box]
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
-    /// Print JSON
+    /// Wait until there is one
+    #[arg(long)]
+    wait: bool,
+
+    /// With --wait, how long at most: 30s, 2m, or milliseconds [default: 5m]
+    #[arg(long, value_name = "TIME", requires = "wait", value_parser = parse_timeout)]
+    timeout: Option<u64>,
+
+    /// Print JSON; each question has the answers it offers as options
     #[arg(short, long)]
     json: bool,
 }
 
 /// Answer a question of a box
 ///
-/// As `agentbox approve` and `agentbox deny` do.
+/// As `agentbox approve` and `agentbox deny` do. Answers are given on this computer only; nothing in a
+/// box can.
 #[derive(Debug, clap::Args)]
 struct ApproveArgs {
     #[command(flatten)]
@@ -60,11 +75,27 @@ struct ApproveArgs {
     /// Say no
     #[arg(long, conflicts_with_all = ["remember", "reach", "kind"])]
     deny: bool,
+
+    /// The same as --deny: the command in the box ends, and a no is never remembered
+    #[arg(long, conflicts_with_all = ["deny", "remember", "reach", "kind"])]
+    cancel: bool,
+
+    /// Choose one of the answers it offers, as `approvals --json` names them: 1 or deny, 2 or once,
+    /// 3 or box, 4 or project, 5 or everywhere. The last three are remembered, for an hour or for as
+    /// long as --for says
+    #[arg(
+        long,
+        value_name = "ANSWER",
+        value_parser = Offer::parse,
+        conflicts_with_all = ["deny", "cancel", "reach", "kind"]
+    )]
+    option: Option<Offer>,
 }
 
 /// Show what the agents of a box are doing
 ///
-/// One line per agent that runs: its name and ready, working, waiting or done. none when none runs.
+/// One line per agent that runs: its name and ready, working, waiting, done, end-plan (it has a plan
+/// for you), question (it asks you something), compacting or error. none when none runs.
 #[derive(Debug, clap::Args)]
 struct StateArgs {
     /// Number, name, id or unique id prefix [default: the project's only box]
@@ -109,12 +140,23 @@ enum Wanted {
     /// At work
     Working,
     /// It waits for an answer or a permission
-    #[value(alias = "input-needed")]
     Waiting,
     /// It has finished what it was told to do
     Done,
     /// Ready, waiting or done
     Idle,
+    /// It has a plan and wants it agreed to
+    EndPlan,
+    /// It asks you something and offers options
+    Question,
+    /// It makes its conversation shorter
+    Compacting,
+    /// It gave up what it was told to do
+    Error,
+    /// Waiting, end-plan or question
+    InputNeeded,
+    /// The box asks something of this computer: `agentbox agent approvals` shows it
+    Prompt,
 }
 
 impl Wanted {
@@ -125,6 +167,25 @@ impl Wanted {
             Wanted::Waiting => vec![AgentState::Waiting],
             Wanted::Done => vec![AgentState::Done],
             Wanted::Idle => vec![AgentState::Ready, AgentState::Waiting, AgentState::Done],
+            Wanted::EndPlan => vec![AgentState::EndPlan],
+            Wanted::Question => vec![AgentState::Question],
+            Wanted::Compacting => vec![AgentState::Compacting],
+            Wanted::Error => vec![AgentState::Error],
+            Wanted::InputNeeded => {
+                AgentState::ALL.into_iter().filter(|state| state.needs_input()).collect()
+            }
+            Wanted::Prompt => vec![],
+        }
+    }
+
+    fn until(self, target: Target, agent: Option<Agent>) -> Result<Until, CommandError> {
+        match (self, agent) {
+            (Wanted::Prompt, None) => Ok(Until::Asked { target }),
+            (Wanted::Prompt, Some(_)) => {
+                Err(CommandError::usage("a box asks; which agent of it does is not known")
+                    .hint("leave --agent out"))
+            }
+            (_, agent) => Ok(Until::Agent { target, agent, states: self.states() }),
         }
     }
 }
@@ -143,19 +204,34 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
             tell(ctx, args.json, &view.agents)
         }
         Action::WaitFor(args) => wait_for(ctx, args),
-        Action::Approvals(args) => {
-            let client = ctx.client()?;
-            let view: BoxView = client.call(&Request::FindBox { target: target(args.which) })?;
-            approvals::of_box(ctx, &client, &view, args.json)
-        }
-        Action::Approve(args) if args.deny => args.yes.deny(ctx),
-        Action::Approve(args) => approve::run(ctx, args.yes),
+        Action::GetPlanQuestion(args) => plan_question::run(ctx, args),
+        Action::Approvals(args) => questions(ctx, args),
+        Action::Approve(args) => match args.option {
+            _ if args.deny || args.cancel => args.yes.deny(ctx),
+            Some(offer) => args.yes.choose(ctx, offer),
+            None => approve::run(ctx, args.yes),
+        },
     }
 }
 
+fn questions(ctx: &Context, args: ApprovalsArgs) -> Outcome {
+    let client = ctx.client()?;
+    let view: BoxView = client.call(&Request::FindBox { target: target(args.which) })?;
+    if args.wait {
+        let until = Until::Asked { target: Target::id(&view.id) };
+        let request = Request::Await { until, timeout_ms: args.timeout.unwrap_or(WAIT) };
+        let awaited: Awaited = Interrupt::install()?.call(&client, &request, |_| {})?;
+        if !awaited.met {
+            approvals::of_box(ctx, &client, &view, args.json)?;
+            ctx.ui.hint("--timeout waits longer");
+            return Ok(Exit::FAILED);
+        }
+    }
+    approvals::of_box(ctx, &client, &view, args.json)
+}
+
 fn wait_for(ctx: &Context, args: WaitForArgs) -> Outcome {
-    let states = args.state.states();
-    let until = Until::Agent { target: target(args.which), agent: args.agent, states };
+    let until = args.state.until(target(args.which), args.agent)?;
     let request = Request::Await { until, timeout_ms: args.timeout };
     let awaited: Awaited = Interrupt::install()?.call(&ctx.client()?, &request, |_| {})?;
     if args.json {

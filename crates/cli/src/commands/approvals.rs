@@ -6,6 +6,7 @@ mod lines;
 use crate::context::Context;
 use crate::error::{CommandError, Exit, Outcome};
 use crate::json;
+use crate::offers::with_offers;
 use crate::question;
 use crate::ui::Look;
 use host::client::{Client, Incoming};
@@ -62,6 +63,8 @@ pub fn of_box(ctx: &Context, client: &Client, view: &BoxView, as_json: bool) -> 
 
 fn tell(ctx: &Context, open: &[Question], as_json: bool) -> Outcome {
     if as_json {
+        let open: serde_json::Result<Vec<_>> = open.iter().map(with_offers).collect();
+        let open = open.map_err(|e| CommandError::failed(e.to_string()))?;
         json::print(&ctx.ui, "questions", &open)?;
     } else if open.is_empty() {
         ctx.ui.say("No questions.");

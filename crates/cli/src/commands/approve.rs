@@ -8,6 +8,7 @@
 use crate::ask;
 use crate::context::Context;
 use crate::error::{CommandError, Exit, Outcome};
+use crate::offers::Offer;
 use crate::question::{self, NamedBy};
 use crate::time;
 use clap::ValueEnum;
@@ -83,6 +84,17 @@ impl Args {
     pub fn deny(self, ctx: &Context) -> Outcome {
         answer(ctx, &self.which, Verdict::Deny)
     }
+
+    /// One of the answers it offers.
+    pub fn choose(self, ctx: &Context, offer: Offer) -> Outcome {
+        if self.remember.is_some() && !matches!(offer, Offer::Remember(_)) {
+            return Err(CommandError::usage(
+                "only an answer that is remembered can be so --for long",
+            )
+            .hint("--option box remembers it for this box"));
+        }
+        answer(ctx, &self.which, offer.verdict(self.remember))
+    }
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
@@ -129,7 +141,7 @@ fn rule(question: &Question, verdict: Verdict) -> Result<Option<String>, Command
         Some(rule) => Ok(Some(rule)),
         None if question.remember.is_none() => {
             Err(CommandError::usage("this is asked every time and cannot be remembered")
-                .hint("leave --for out to allow it once"))
+                .hint("it can be allowed once"))
         }
         None => {
             Err(CommandError::usage("there is no wider kind of this question")

@@ -182,6 +182,10 @@ pub(super) fn agents(view: &BoxView) -> String {
         AgentState::Working => "works",
         AgentState::Waiting => "waits",
         AgentState::Done => "done",
+        AgentState::EndPlan => "has a plan",
+        AgentState::Question => "asks",
+        AgentState::Compacting => "compacts",
+        AgentState::Error => "failed",
     };
     let each = view.agents.iter().map(|a| format!("{} {}", a.agent.as_str(), word(a.state)));
     let text = each.collect::<Vec<_>>().join(", ");

@@ -38,6 +38,7 @@ pub mod man;
 pub mod mute;
 pub mod open;
 pub mod pause;
+pub mod plan_question;
 pub mod prepare;
 pub mod prune;
 pub mod queue;

@@ -7,6 +7,7 @@ use protocol::conversations::ConversationView;
 use protocol::frame::Kind;
 use protocol::links::{SshConfig, SshHost};
 use protocol::looking::Waited;
+use protocol::queue::Awaited;
 use protocol::rpc::Envelope;
 use protocol::sessions::{Agent, SessionView};
 use serde_json::{Value, json};
@@ -364,6 +365,73 @@ fn one_boxs_questions_are_shown_and_answered() {
     // A program has read nothing without the digest.
     host.run(&["agent", "approve", "3fa9c1d2"]).exits(2).prints("");
     host.never_asked("answer");
+}
+
+#[test]
+fn a_question_is_answered_by_one_of_its_options() {
+    let asking = || {
+        FakeHost::new(|request, call| match request {
+            Request::FindBox { .. } => call.result(&a_box("/p".as_ref())),
+            Request::Questions => call.result(&vec![a_question()]),
+            Request::Answer { .. } => call.result(&()),
+            Request::Await { .. } => {
+                call.result(&Awaited { met: false, view: None, job: None });
+            }
+            other => panic!("{other:?}"),
+        })
+    };
+    let approve = ["agent", "approve", "3fa9c1d2"];
+    let verdict = |more: &[&str]| {
+        let host = asking();
+        host.run(&[&approve[..], more, &["--digest", "the-digest"]].concat()).exits(0);
+        host.asked_once("answer")["verdict"].clone()
+    };
+    assert_eq!(verdict(&["--option", "once"])["kind"], "allowOnce");
+    assert_eq!(verdict(&["--option", "1"])["kind"], "deny");
+    assert_eq!(verdict(&["--cancel"])["kind"], "deny");
+    let hour = json!({"kind": "remember", "reach": "project", "breadth": "exact", "seconds": 3600});
+    assert_eq!(verdict(&["--option", "4"]), hour);
+    assert_eq!(verdict(&["--option", "box", "--for", "1m"])["seconds"], 60);
+    let host = asking();
+    for bad in [
+        &["--option", "yes"][..],
+        &["--option", "once", "--for", "1h"],
+        &["--option", "once", "--deny"],
+        &["--option", "box", "--for", "1h", "--reach", "project"],
+        &["--cancel", "--deny"],
+        &["--option", "once"],
+    ] {
+        let digest: &[&str] = if bad.len() > 2 { &["--digest", "the-digest"] } else { &[] };
+        host.run(&[&approve[..], bad, digest].concat()).exits(2).prints("");
+    }
+    host.never_asked("answer");
+    // Nothing was asked in time, as far as the host says.
+    let host = asking();
+    host.run(&["agent", "approvals", "fix-login", "--wait", "--timeout", "10", "-j"]).exits(1);
+    assert_eq!(host.asked_once("await")["until"]["until"], "asked");
+    host.run(&["agent", "approvals", "fix-login", "--timeout", "10"]).exits(2);
+    host.run(&["agent", "wait-for", "prompt", "fix-login", "--agent", "claude"]).exits(2);
+}
+
+#[test]
+fn what_an_agent_asks_is_shown_as_its_own_words() {
+    let host = FakeHost::new(|request, call| match request {
+        Request::FindBox { .. } => call.result(&a_box("/p".as_ref())),
+        Request::AgentAsks { .. } => call.result(&json!([{
+            "agent": "claude", "state": "end-plan", "since": 0, "questions": [], "cut": false,
+            "plan": "one\u{1b}[2J\ntwo",
+        }])),
+        other => panic!("{other:?}"),
+    });
+    let shown = host.run(&["agent", "get-plan-question", "fix-login"]).exits(0);
+    shown.says("hint: agentbox attach fix-login");
+    let json = host.run(&["agent", "get-plan-question", "fix-login", "--json"]).exits(0).json();
+    assert_eq!((&json["schema"], &json["asks"][0]["state"]), (&json!(1), &json!("end-plan")));
+    let quiet = FakeHost::new(|request, call| match request {
+        Request::FindBox { .. } => call.result(&a_box("/p".as_ref())),
+        _ => call.result(&json!([])),
+    });
+    quiet.run(&["agent", "get-plan-question"]).exits(1).prints("");
 }
 
 #[test]

@@ -24,6 +24,7 @@ enum Sought {
     /// A job that was not over then.
     AnyJob(HashSet<JobId>),
     Agent(BoxId, Option<Agent>, Vec<AgentState>),
+    Asked(BoxId),
 }
 
 impl Api {
@@ -57,6 +58,7 @@ impl Api {
             Until::Agent { target, agent, states } => {
                 Sought::Agent(self.find(&target)?, agent, states)
             }
+            Until::Asked { target } => Sought::Asked(self.find(&target)?),
         })
     }
 
@@ -92,6 +94,10 @@ impl Api {
                     view.agents.iter().filter(|a| agent.is_none_or(|agent| a.agent == agent));
                 let found = agents.any(|a| states.contains(&a.state));
                 found.then_some(Awaited { view: Some(view), ..met })
+            }
+            Sought::Asked(id) => {
+                let view = self.core.view(id).ok_or_else(|| gone("box"))?;
+                (view.questions > 0).then_some(Awaited { view: Some(view), ..met })
             }
         })
     }

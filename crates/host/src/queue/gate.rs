@@ -10,6 +10,9 @@ use protocol::sessions::AgentState;
 /// An agent that has said nothing yet counts as working for so long.
 const UNKNOWN: Millis = 90_000;
 
+/// No agent takes longer over it. One that gives it up does not say so.
+const COMPACTING: Millis = 10 * 60 * 1000;
+
 /// A box nobody has used for so long is no reason to wait, whatever it says.
 const LONGEST: Millis = 6 * 60 * 60 * 1000;
 
@@ -45,8 +48,13 @@ impl Seen {
         let longest = self.used_at.saturating_add(LONGEST);
         let end = |(state, since): &(AgentState, Millis)| match state {
             AgentState::Working => longest,
+            AgentState::Compacting => since.saturating_add(COMPACTING).min(longest),
             AgentState::Ready => since.saturating_add(UNKNOWN).min(longest),
-            AgentState::Waiting | AgentState::Done => since.saturating_add(grace).min(longest),
+            AgentState::Waiting
+            | AgentState::Done
+            | AgentState::EndPlan
+            | AgentState::Question
+            | AgentState::Error => since.saturating_add(grace).min(longest),
         };
         let ends = self.agents.iter().map(end).max();
         ends.unwrap_or(self.created_at.saturating_add(UNKNOWN))
@@ -81,6 +89,10 @@ mod tests {
         assert_eq!(working(&[seen(&[(AgentState::Done, 14_000)])]), (1, Some(NOW + 1000)));
         assert_eq!(working(&[seen(&[(AgentState::Waiting, 15_000)])]), (0, None));
         assert_eq!(working(&[seen(&[(AgentState::Ready, 80_000)])]), (1, Some(NOW + 10_000)));
+        assert_eq!(working(&[seen(&[(AgentState::Compacting, 599_000)])]), (1, Some(NOW + 1000)));
+        for asks in [AgentState::EndPlan, AgentState::Question, AgentState::Error] {
+            assert_eq!(working(&[seen(&[(asks, 15_000)])]), (0, None));
+        }
         assert_eq!(working(&[seen(&[])]), (1, Some(NOW + 30_000)));
         let old = Seen { created_at: NOW - 90_000, ..seen(&[]) };
         assert_eq!(working(&[old]), (0, None));

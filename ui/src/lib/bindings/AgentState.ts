@@ -3,4 +3,4 @@
 /**
  * What an agent is doing, as far as its box says.
  */
-export type AgentState = "ready" | "working" | "waiting" | "done";
+export type AgentState = "ready" | "working" | "waiting" | "done" | "end-plan" | "question" | "compacting" | "error";

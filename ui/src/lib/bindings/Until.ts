@@ -6,4 +6,4 @@ import type { Target } from "./Target";
 /**
  * What can be waited for.
  */
-export type Until = { "until": "newBox" } | { "until": "emptyQueue" } | { "until": "boxPaused", target: Target, } | { "until": "boxRunning", target: Target, } | { "until": "boxStopped", target: Target, } | { "until": "jobOver", job: string | null, } | { "until": "agent", target: Target, agent: Agent | null, states: Array<AgentState>, };
+export type Until = { "until": "newBox" } | { "until": "emptyQueue" } | { "until": "boxPaused", target: Target, } | { "until": "boxRunning", target: Target, } | { "until": "boxStopped", target: Target, } | { "until": "jobOver", job: string | null, } | { "until": "agent", target: Target, agent: Agent | null, states: Array<AgentState>, } | { "until": "asked", target: Target, };

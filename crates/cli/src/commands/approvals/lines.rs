@@ -1,6 +1,7 @@
 //! Questions for programs: one JSON object per line, `asked` and `resolved`, each question once.
 
 use crate::json::SCHEMA;
+use crate::offers::with_offers;
 use protocol::QuestionId;
 use protocol::control::HostEvent;
 use protocol::question::{Outcome, Question};
@@ -31,7 +32,8 @@ impl Lines {
 
     fn asked(&mut self, question: &Question) -> Option<Value> {
         let known = self.open.insert(question.id.clone(), question.box_name.to_string());
-        known.is_none().then(|| json!({"schema": SCHEMA, "event": "asked", "question": question}))
+        let question = with_offers(question).ok().filter(|_| known.is_none())?;
+        Some(json!({"schema": SCHEMA, "event": "asked", "question": question}))
     }
 
     /// Everything as it is now. How a question ended that is no longer in it was missed.
