@@ -118,7 +118,7 @@ fn a_trusted_agentbox_yaml_loosens_until_it_changes() {
     };
     assert!(answer("\r").contains("nothing was changed"));
     assert_eq!(get("box.pidsLimit")["value"], "8192");
-    assert!(answer("y\r").contains("any change of it ends that"));
+    assert!(answer("y\r").contains("it is trusted as it is, and no other text"));
     let pids = get("box.pidsLimit");
     assert_eq!((&pids["value"], &pids["from"]), (&"9000".into(), &"workspace".into()));
     let now = notion();

@@ -94,16 +94,23 @@ fn ignored_keys(core: &Core) -> Vec<Check> {
     roots.sort();
     roots.dedup();
     let warn = |root: std::path::PathBuf| {
-        if crate::trust_of(&core.home, &root).is_ok_and(|t| t.is_some_and(|t| t.trusted)) {
-            return None;
-        }
+        let text = crate::config::read_project_file(&root).ok()??;
         let file = root.join("agentbox.yaml");
-        let keys = settings::ignored_policy_keys(&std::fs::read_to_string(&file).ok()?);
+        let trusted = crate::config::own_layers(&core.home, &root)
+            .is_ok_and(|own| crate::trust::is_trusted(&own, &core.home, &root, &text));
+        let mut keys = settings::ignored_policy_keys(&text);
+        keys.retain(|key| !(trusted && may_be_trusted(key)));
         let detail = format!("{} in {} has no effect", keys.join(", "), file.display());
         let hint = "a box could write it; agentbox config explain KEY says what it is";
         (!keys.is_empty()).then(|| check("relay", "repository", Level::Warn, &detail, Some(hint)))
     };
     roots.into_iter().filter_map(warn).collect()
+}
+
+/// Whether a file that is trusted decides it.
+fn may_be_trusted(key: &str) -> bool {
+    let known = key.strip_prefix("defaults.").and_then(settings::registry::find);
+    known.is_some_and(|known| known.scope == settings::registry::Scope::Project)
 }
 
 /// Where the programs are that the host runs for boxes.

@@ -75,7 +75,7 @@ pub use doctor::offline as offline_doctor;
 pub use policies::project_dir;
 pub use runtime::runtime;
 pub use start::{Host, Options, StartError};
-pub use trust::{Loosened, Trust, trust_of};
+pub use trust::{Asked, Trust, trust_of};
 
 use std::path::PathBuf;
 

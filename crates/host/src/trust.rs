@@ -25,12 +25,14 @@ pub struct Trust {
     pub trusted: bool,
     /// They trusted it as it was once, and it is another one by now.
     pub ended: bool,
-    /// What it loosens when it is trusted. Its values may have anything in them.
-    pub loosens: Vec<Loosened>,
+    /// It asks for something that needs trust.
+    pub needed: bool,
+    /// All that it sets when it is trusted. Its values may have anything in them.
+    pub sets: Vec<Asked>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Loosened {
+pub struct Asked {
     pub key: String,
     pub value: String,
     /// What it is without it; none when nothing is set.
@@ -47,20 +49,28 @@ pub fn trust_of(home: &Path, root: &Path) -> Result<Option<Trust>, String> {
     };
     let own = own_layers(home, root).map_err(|e| e.to_string())?;
     let file = root.join(FILE_NAME);
-    let kept_out = own.clone().trust(file.clone(), leaves(&project));
-    let left = own.clone().tighten(file.clone(), leaves(&project)).into_iter();
-    let loosened = left.filter(|left| {
+    // What is shown is what counts later, not what the file seems to say.
+    let mut with = own.clone();
+    for left in with.trust(file.clone(), leaves(&project)) {
+        if let Why::Invalid(why) = left.why {
+            return Err(format!("defaults.{}: {why}", left.key));
+        }
+    }
+    let without = own.clone().tighten(file.clone(), leaves(&project));
+    let all = with.of_workspace();
+    let name = |key: &str| key.split('[').next().unwrap_or_default().to_owned();
+    let needed = without.iter().any(|left| {
         matches!(left.why, Why::NotFromHere | Why::Looser { .. })
-            && !kept_out.iter().any(|kept| kept.key == left.key)
+            && all.iter().any(|(key, _)| *key == name(&left.key))
     });
-    let loosens = loosened.map(|left| {
-        let name = left.key.split('[').next().unwrap_or_default();
-        let own = own.decided(name).map(|(_, value)| value).or_else(|| setting_default(name));
-        Loosened { own, key: left.key, value: left.value }
+    let sets = all.into_iter().map(|(key, value)| {
+        let own = own.decided(&key).map(|(_, value)| value).or_else(|| setting_default(&key));
+        Asked { key, value, own }
     });
     let trusted = is_trusted(&own, home, root, &text);
     let ended = said(&own, home, root).is_some() && !trusted;
-    Ok(Some(Trust { file, digest: digest(&text), trusted, ended, loosens: loosens.collect() }))
+    let sets = sets.collect();
+    Ok(Some(Trust { file, digest: digest(&text), trusted, ended, needed, sets }))
 }
 
 /// Only the file for the very project counts: one for a folder around it is about another file.
@@ -95,9 +105,10 @@ mod tests {
         let with_env = |root: &Path| project_settings(home, root).unwrap().boxes.with_env;
         let trust = trust_of(home, &root).unwrap().unwrap();
         assert!(!trust.trusted && !trust.ended && !with_env(&root));
-        let keys: Vec<_> =
-            trust.loosens.iter().map(|l| (l.key.as_str(), l.own.as_deref())).collect();
-        assert_eq!(keys, [("box.withEnv", Some("false")), ("box.pidsLimit", Some("8192"))]);
+        let keys: Vec<_> = trust.sets.iter().map(|l| (l.key.as_str(), l.own.as_deref())).collect();
+        let wanted = [("box.withEnv", "false"), ("box.pidsLimit", "8192"), ("box.vnc", "true")];
+        assert_eq!(keys, wanted.map(|(key, own)| (key, Some(own))));
+        assert!(trust.needed);
 
         let own = project_dir(home, &root);
         std::fs::create_dir_all(&own).unwrap();
@@ -110,6 +121,11 @@ mod tests {
         let settings = project_settings(home, &root).unwrap();
         assert_eq!((settings.boxes.pids_limit, settings.boxes.vnc), (Some(9000), false));
         assert_eq!(settings.approvals.quiet, None);
+        // What the person says of the project themselves wins.
+        let yes = std::fs::read_to_string(own.join("config.yaml")).unwrap();
+        std::fs::write(own.join("config.yaml"), format!("{yes}box: {{pidsLimit: 50}}\n")).unwrap();
+        assert_eq!(project_settings(home, &root).unwrap().boxes.pids_limit, Some(50));
+        std::fs::write(own.join("config.yaml"), yes).unwrap();
         // The same text in a project inside is another file.
         assert!(!with_env(&inner));
         for changed in [format!("{yaml} "), yaml.replace("9000", "9001"), format!("# x\n{yaml}")] {
@@ -121,5 +137,29 @@ mod tests {
         assert!(with_env(&root), "the very same text again");
         write(&root, "defaults: [");
         assert!(trust_of(home, &root).is_err() && !with_env(&root));
+    }
+
+    #[test]
+    fn nothing_is_set_that_was_not_shown() {
+        let (home, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (home, root) = (home.path(), root.path());
+        let look = |yaml: &str| {
+            std::fs::write(root.join(FILE_NAME), yaml).unwrap();
+            trust_of(home, root)
+        };
+        // One key in two spellings: the bad one hid the good one.
+        for twin in ["approvals.mode: x", "approvals.mode: ask"] {
+            let yaml = format!(
+                "defaults:\n  box: {{pidsLimit: 9000}}\n  approvals: {{mode: safe}}\n  {twin}\n"
+            );
+            assert!(look(&yaml).is_err(), "{yaml}");
+        }
+        let long = "[".repeat(5000);
+        assert!(look(&format!("defaults: {{box: {{extraCas: '{long}'}}}}\n")).is_err());
+        // What is as it is already is listed, too: the yes holds for it when that changes.
+        let same = look("defaults: {claude: {login: true}, box: {withEnv: true}}\n").unwrap();
+        let keys: Vec<_> = same.unwrap().sets.into_iter().map(|one| one.key).collect();
+        assert_eq!(keys, ["claude.login", "box.withEnv"]);
+        assert!(!look("defaults: {box: {vnc: false}}\n").unwrap().unwrap().needed);
     }
 }

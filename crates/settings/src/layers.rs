@@ -110,6 +110,21 @@ impl Layers {
         self.0.push(layer);
     }
 
+    /// Below the person's own file for the very project, when there is one.
+    pub(crate) fn put_below_project(&mut self, layer: Layer) {
+        let at = self.0.iter().rposition(|one| one.source == Source::Project);
+        self.0.insert(at.unwrap_or(self.0.len()), layer);
+    }
+
+    /// What the repository's file sets: keys with their values.
+    pub fn of_workspace(&self) -> Vec<(String, String)> {
+        let layers = self.0.iter().filter(|layer| layer.source == Source::Workspace);
+        let all = layers.flat_map(|layer| {
+            layer.keys().into_iter().filter_map(|key| Some((layer.value(&key)?, key)))
+        });
+        all.map(|(value, key)| (key, value)).collect()
+    }
+
     pub(crate) fn pop(&mut self) {
         self.0.pop();
     }

@@ -343,7 +343,7 @@ pub const KEYS: &[Key] = &[
         "queue.idleGraceSeconds",
         COUNT,
         "15",
-        "So long an agent that is done or waits still counts as working.",
+        "So long an agent that is done, needs you or failed still counts as working.",
     )
     .advanced(),
     Key::host(

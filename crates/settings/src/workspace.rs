@@ -9,11 +9,15 @@ use crate::edit::put;
 use crate::layers::{Layer, Layers, Source, value as value_at};
 use crate::registry::{self, Scope, Workspace};
 use serde_norway::{Mapping, Value};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Which text of a project's file is trusted, by its SHA-256. Only the person's own file for the very
 /// project says so.
 pub const TRUSTED: &str = "workspace.trusted";
+
+/// Of a value. Nobody could look at more, and reading it takes time.
+const LONGEST: usize = 4096;
 
 /// A key that has no effect, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +51,8 @@ impl Layers {
         self.add(file, leaves, false)
     }
 
-    /// Puts all of it on top that can be set for one project: the person trusts it.
+    /// Puts in all of it that can be set for one project, because the person trusts it: below their own
+    /// file for the project, which they may change at any time.
     pub fn trust(
         &mut self,
         file: PathBuf,
@@ -64,7 +69,13 @@ impl Layers {
     ) -> Vec<Left> {
         let mut given = Mapping::new();
         let mut left = Vec::new();
+        let mut names = BTreeSet::new();
         for (key, value) in leaves {
+            // Written in two ways, one of them would be what is shown, the other what counts.
+            if !names.insert(key.clone()) {
+                left.push(Left { key, value, why: Why::Invalid("it is given twice".to_owned()) });
+                continue;
+            }
             // A key without a value counts as not there.
             if matches!(value.as_str(), "" | "~" | "null") {
                 continue;
@@ -75,7 +86,12 @@ impl Layers {
                 Err(why) => left.push(Left { key, value, why }),
             }
         }
-        self.push(Layer { source: Source::Workspace, path: file, given });
+        let layer = Layer { source: Source::Workspace, path: file, given };
+        if trusted {
+            self.put_below_project(layer)
+        } else {
+            self.push(layer)
+        }
         left
     }
 
@@ -94,6 +110,9 @@ impl Layers {
         let trusted = trusted && known.scope == Scope::Project && name != TRUSTED;
         if known.workspace == Workspace::Never && !trusted {
             return Err(Why::NotFromHere);
+        }
+        if value.len() > LONGEST {
+            return Err(Why::Invalid(format!("it is longer than {LONGEST} bytes")));
         }
         let typed = known.kind.parse(value).map_err(Why::Invalid)?;
         let text = crate::kind::shown(&typed.clone().into());

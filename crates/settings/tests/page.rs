@@ -32,7 +32,8 @@ Written from the program. `agentbox config explain KEY` says the same of one key
   project (`agentbox config path`), which wins.
 - *repository*: what `defaults:` in a project's `agentbox.yaml` may say of it. A box can write that file, so
   **tighter** takes only what allows less than your own files do, **free** takes anything, because it allows
-  nothing, and **never** takes nothing.
+  nothing, and **never** takes nothing. A file you trust as it is (`agentbox config trust-workspace`) may set
+  whatever is **project** under *file*, but for `workspace.trusted`.
 - *holds*: **now** is from the next call, box or session on; **restart** is when AgentBox starts.
 "
     .to_owned();

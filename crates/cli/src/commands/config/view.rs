@@ -53,7 +53,8 @@ impl Place {
         let trust = host::trust_of(&ctx.home, &root).ok().flatten();
         if trust.as_ref().is_some_and(|trust| trust.ended) {
             ctx.ui.warn(&format!(
-                "{FILE_NAME} has changed since you trusted it, and only tightens now"
+                "{FILE_NAME} has changed since you trusted it, and only tightens now; agentbox config \
+                 trust-workspace shows what it asks for, --revoke forgets the old text"
             ));
         }
         let all = found.errors.into_iter().chain(found.warnings).chain(found.looser);
