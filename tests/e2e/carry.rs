@@ -328,7 +328,7 @@ fn yaml_13_53_what_changed_is_rendered_and_copied_again_and_nothing_else_is() {
     assert_eq!(carried().len(), 1);
 
     let said = down_and_up(&world, "crb", || template("second"), &[]);
-    assert!(said.contains("1 carried file"), "{said}");
+    assert!(said.contains("1 carried entry"), "{said}");
     assert_eq!(show("cat ~/app.env /opt/notes; stat -c %a ~/app.env"), "second=crb\nown\n600");
     let records = carried();
     assert_eq!(records.len(), 2);
@@ -346,7 +346,7 @@ fn yaml_13_53_what_changed_is_rendered_and_copied_again_and_nothing_else_is() {
     };
     let said = down_and_up(&world, "crb", meanwhile, &[]);
     assert!(said.contains("carry has 2 entries that were not agreed to"), "{said}");
-    assert!(said.contains("1 carried file"), "{said}");
+    assert!(said.contains("1 carried entry"), "{said}");
     assert_eq!(show("cat ~/app.env /opt/notes; ls ~/new 2>&1 | wc -l"), "second=crb\nnewer\n1");
     let planted = || {
         fs::remove_file(home.join("notes")).unwrap();
@@ -354,7 +354,7 @@ fn yaml_13_53_what_changed_is_rendered_and_copied_again_and_nothing_else_is() {
         configure(&world, yaml);
     };
     let said = down_and_up(&world, "crb", planted, &[]);
-    assert!(said.contains("not agreed to") && !said.contains("carried file"), "{said}");
+    assert!(said.contains("not agreed to") && !said.contains("carried entry"), "{said}");
     // A list that cannot be read holds nobody up.
     let said = down_and_up(&world, "crb", || configure(&world, "carry: ['/a=/proc/1']\n"), &[]);
     assert!(said.contains("nothing can be copied to /proc"), "{said}");

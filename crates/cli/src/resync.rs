@@ -42,7 +42,7 @@ pub fn lines(told: &Resynced) -> Vec<String> {
     let new = [
         counted(told.commits, "commit", "commits"),
         counted(told.files, "uncommitted file", "uncommitted files"),
-        counted(told.carried, "carried file", "carried files"),
+        counted(told.carried, "carried entry", "carried entries"),
     ];
     let new: Vec<String> = new.into_iter().flatten().collect();
     let mut lines = Vec::new();
@@ -94,7 +94,7 @@ mod tests {
         let text = lines(&told).join("\n");
         assert!(
             text.starts_with(
-                "The box took over 1 commit and 3 uncommitted files and 1 carried file"
+                "The box took over 1 commit and 3 uncommitted files and 1 carried entry"
             ),
             "{text}"
         );

@@ -7,7 +7,7 @@
 use crate::config::read_project_file;
 use crate::core::Core;
 use approvals::{Asker, Draft};
-use boxes::carry::{Again, Plan, resolve};
+use boxes::carry::{Plan, resolve};
 use boxes::{Boxes, Record};
 use project::{FILE_NAME, Project, Run};
 use protocol::carry::{Carried, CarryBy, CarryChoice, CarryKind, CarryLine, CarryPlan};
@@ -131,23 +131,36 @@ impl Core {
         }
     }
 
-    /// Brings a box what changed of what was agreed to when it was made. Why something was left is only
-    /// told: a box works without.
-    pub(crate) async fn carry_again(&self, boxes: &Boxes, record: &Record) -> Again {
+    /// Brings a box what changed of what was agreed to when it was made: what it has now, and why
+    /// something was left. That is only told: a box works without.
+    pub(crate) async fn carry_again(
+        &self,
+        boxes: &Boxes,
+        record: &Record,
+    ) -> (Vec<Carried>, Vec<String>) {
         if record.carry.is_empty() {
-            return Again::default();
+            return (Vec::new(), Vec::new());
         }
+        let mut left = Vec::new();
         let copied = async {
             let (project, _) = read(&record.project_root).await?;
             let plan = self.resolved(project, &record.project_root).await?;
-            boxes.carry_again(record, plan).await.map_err(crate::engine::control_error)
+            let again = plan.again(record).await.map_err(crate::engine::control_error)?;
+            left.extend(again.left.iter().cloned());
+            // On record before it is sent: the box could say that it did not get it.
+            self.note_carried(record, &again.changed).await?;
+            let copied = boxes.carry_again(record, &again).await;
+            copied.map_err(crate::engine::control_error)
         };
-        copied.await.unwrap_or_else(|error| {
-            let why = std::iter::once(error.message.trim_end_matches(':'));
-            let why = why.chain(error.hints.iter().map(|hint| hint.trim()));
-            let why = shortened(&why.collect::<Vec<_>>().join("; "), 600);
-            Again { left: vec![why], ..Again::default() }
-        })
+        match copied.await {
+            Ok(copied) => (copied, left),
+            Err(error) => {
+                let why = std::iter::once(error.message.trim_end_matches(':'));
+                let why = why.chain(error.hints.iter().map(|hint| hint.trim()));
+                left.push(shortened(&why.collect::<Vec<_>>().join("; "), 600));
+                (Vec::new(), left)
+            }
+        }
     }
 
     /// Writes down what was copied, and on whose word.

@@ -31,11 +31,10 @@ impl Api {
             self.core.with_known(&id, |known| known.was_down = true);
         }
         let (mut told, mut changed) = done.map_err(control_error)?;
-        let again = self.core.carry_again(&boxes, &record).await;
-        self.core.note_carried(&record, &again.copied).await?;
-        told.carried = u32::try_from(again.copied.len()).unwrap_or(u32::MAX);
-        told.left.extend(again.left);
-        for fresh in again.copied {
+        let (copied, left) = self.core.carry_again(&boxes, &record).await;
+        told.carried = u32::try_from(copied.len()).unwrap_or(u32::MAX);
+        told.left.extend(left);
+        for fresh in copied {
             if let Some(one) = changed.carry.iter_mut().find(|one| one.dest == fresh.dest) {
                 *one = fresh;
             }

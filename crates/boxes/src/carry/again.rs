@@ -15,34 +15,40 @@ use std::io;
 /// Entries that are named one by one.
 const NAMED: usize = 5;
 
-/// What came of it.
-#[derive(Debug, Default)]
+/// What is to be brought again.
+#[derive(Debug)]
 pub struct Again {
-    /// What the box has now.
-    pub copied: Vec<Carried>,
-    /// Why something was not copied.
+    only: Plan,
+    /// As it is here now.
+    pub changed: Vec<Carried>,
+    /// Why something is not brought.
     pub left: Vec<String>,
 }
 
-impl Boxes {
-    /// Brings a running box what changed since it was copied there.
-    pub async fn carry_again(&self, record: &Record, plan: Plan) -> Result<Again, Error> {
+impl Plan {
+    /// What of it changed since it was copied to a box.
+    pub async fn again(self, record: &Record) -> Result<Again, Error> {
         let (before, values) = (record.carry.clone(), record.values());
         let looked = tokio::task::spawn_blocking(move || {
-            let found = plan.changed(&before, &values);
-            (plan, found)
+            let Found { changed, left } = self.changed(&before, &values);
+            let only = self.only(|at| changed.iter().any(|(changed, _)| *changed == at));
+            Again { only, changed: changed.into_iter().map(|(_, now)| now).collect(), left }
         });
-        let (plan, found) = looked.await.map_err(|e| Error::Carry(e.to_string()))?;
-        let mut again = Again { copied: Vec::new(), left: found.left };
-        let Some((_, first)) = found.changed.first() else { return Ok(again) };
-        let by = first.by;
-        let only = plan.only(|at| found.changed.iter().any(|(changed, _)| *changed == at));
-        again.copied = self.carry(&record.container, &only, record.values(), by).await?;
-        for (copied, (_, agreed)) in again.copied.iter_mut().zip(&found.changed) {
+        looked.await.map_err(|e| Error::Carry(e.to_string()))
+    }
+}
+
+impl Boxes {
+    /// Brings it to the running box; what the box has then.
+    pub async fn carry_again(&self, record: &Record, again: &Again) -> Result<Vec<Carried>, Error> {
+        let Some(first) = again.changed.first() else { return Ok(Vec::new()) };
+        let values = record.values();
+        let mut copied = self.carry(&record.container, &again.only, values, first.by).await?;
+        for (copied, agreed) in copied.iter_mut().zip(&again.changed) {
             copied.by = agreed.by;
             copied.warnings.clone_from(&agreed.warnings);
         }
-        Ok(again)
+        Ok(copied)
     }
 }
 
@@ -60,7 +66,7 @@ impl Record {
     }
 }
 
-/// What of a list is to be copied again: numbers, with what was agreed to.
+/// What of a list is to be copied again: numbers, with what is there now, as it was agreed to.
 #[derive(Debug, Default)]
 struct Found {
     changed: Vec<(usize, Carried)>,
@@ -83,7 +89,8 @@ impl Plan {
             let mut nowhere = tar::Builder::new(io::sink());
             match self.pack_one(at, entry, values, agreed.by, &mut nowhere) {
                 Ok(Some(now)) if now.hash != agreed.hash => {
-                    found.changed.push((at, agreed.clone()));
+                    let warnings = agreed.warnings.clone();
+                    found.changed.push((at, Carried { by: agreed.by, warnings, ..now }));
                 }
                 Ok(_) => {}
                 Err(e) => found.left.push(format!("{}: {e}", shown())),
