@@ -23,6 +23,8 @@ use protocol::ctl::RefAt;
 use protocol::question::Commit;
 use protocol::text::{shortened, visible};
 use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Commits listed in a question, and how much of each one's first line.
@@ -35,6 +37,8 @@ const SHOWN_PATH: usize = 200;
 const SHOWN_ERROR: usize = 2000;
 /// The most a transfer repository may hold: a box can fill it without anybody being asked.
 const MAX_PACKS: u64 = 4 * 1024 * 1024 * 1024;
+/// Of the list of commits a shallow repository begins with.
+const MOST_BOUNDARY: u64 = 4 * 1024 * 1024;
 /// More packs than this are made one.
 const MANY: usize = 50;
 
@@ -143,14 +147,15 @@ impl Transfer<'_> {
     fn follow_boundary(&self) -> Done<()> {
         let own = self.worktree.transfer.join("shallow");
         let Some(host) = self.worktree.host_objects.parent() else { return Ok(()) };
-        let boundary = std::fs::read(host.join("shallow")).unwrap_or_default();
+        let boundary = boundary(&host.join("shallow"));
         if std::fs::read(&own).unwrap_or_default() == boundary {
             return Ok(());
         }
         let written = if boundary.is_empty() {
             std::fs::remove_file(&own)
         } else {
-            std::fs::write(&own, boundary)
+            let fresh = own.with_extension("new");
+            std::fs::write(&fresh, boundary).and_then(|()| std::fs::rename(&fresh, &own))
         };
         written.map_err(|source| TransferError::Write { path: own.display().to_string(), source })
     }
@@ -594,6 +599,22 @@ fn approved_ref(branch: &BranchName) -> String {
 }
 
 /// A fetch from a file on this host, distrusting what it brings.
+/// The commits a shallow repository begins with, as git keeps them. None when it is no plain file: the
+/// folder may be somebody else's work.
+fn boundary(file: &Path) -> Vec<u8> {
+    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut options = std::fs::OpenOptions::new();
+        let file = options.read(true).custom_flags(flags).open(file)?;
+        let mut bytes = Vec::new();
+        if file.metadata()?.is_file() {
+            file.take(MOST_BOUNDARY).read_to_end(&mut bytes)?;
+        }
+        Ok(bytes)
+    };
+    read().unwrap_or_default()
+}
+
 fn fetch_args() -> Vec<OsString> {
     [
         "-c",
