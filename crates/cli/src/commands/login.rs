@@ -28,8 +28,8 @@ const LONGEST_CODE: u64 = 2000;
 /// Runs the agent's own login there. The box holds that login from then on: it is the one
 /// credential a box may hold, `agentbox list` says so, and it goes with the box. Without a terminal, or
 /// with --headless, the login waits in the box for a quarter of an hour: its address is printed, also in
-/// a line AGENTBOX_LOGIN_URL=… for scripts, and --code or --wait goes on with it. Exit code 1 when the
-/// login failed.
+/// a line AGENTBOX_LOGIN_URL=… (and AGENTBOX_LOGIN_CODE=… where there is a code to type) for scripts, and
+/// --code or --wait goes on with it. Exit code 1 when the login failed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   agentbox claude login fix-login                 in this terminal
@@ -63,7 +63,7 @@ pub struct LoginArgs {
     json: bool,
 
     /// Arguments for the agent's login
-    #[arg(last = true, value_name = "ARG")]
+    #[arg(last = true, value_name = "ARG", conflicts_with_all = ["code", "wait"])]
     args: Vec<String>,
 }
 
@@ -149,13 +149,23 @@ struct One<'a> {
 }
 
 impl One<'_> {
+    fn by_hand(&self) -> String {
+        let (agent, name) = (self.login.agent.as_str(), &self.view.name);
+        format!("agentbox {agent} login {name} --interactive shows the agent's own dialogue")
+    }
+
     fn begin(&self, argv: Vec<String>) -> Outcome {
         let said = match self.login.start(argv)? {
             State::Waits(said) => said,
-            State::Silent(said) => return Err(self.failed("it said nothing to go on with", &said)),
+            State::Silent(said) => {
+                return Err(self
+                    .failed("it said nothing to go on with", &said)
+                    .hint(self.by_hand()));
+            }
             other => return self.ended(other),
         };
-        let at = address(&said, self.login.agent).map_err(|why| self.failed(why, &said))?;
+        let at = address(&said, self.login.agent)
+            .map_err(|why| self.failed(why, &said).hint(self.by_hand()))?;
         let code = one_time_code(&said);
         if !at.known {
             let title = self.login.agent.title();
@@ -171,7 +181,8 @@ impl One<'_> {
                 self.ctx.ui.out(&format!("{code}\nAGENTBOX_LOGIN_CODE={code}\n"))?;
             }
         }
-        if self.args.json || !self.ctx.ui.interactive {
+        // A script that reads the address goes on by itself.
+        if self.args.json || !self.ctx.ui.interactive || !terminal::both_ends() {
             self.ctx.ui.say("The login waits in the box for 15 minutes.");
             self.ctx.ui.hint(&self.next());
             return Ok(Exit::OK);
@@ -242,7 +253,12 @@ impl One<'_> {
                 return Err(error.hint(self.next()));
             }
             State::Failed(said) | State::Silent(said) => {
-                return Err(self.failed("it ended", &said));
+                let again = format!(
+                    "agentbox {} login {} --headless starts another",
+                    self.login.agent.as_str(),
+                    self.view.name
+                );
+                return Err(self.failed("it ended", &said).hint(again));
             }
         }
         Ok(Exit::OK)

@@ -1,8 +1,8 @@
 //! A login that waits in a box while nobody's terminal is on it.
 //!
 //! It runs there by itself for at most a quarter of an hour, with a pipe as its input and what it says
-//! in a file, both in the box's memory. A code reaches it through the pipe alone: it is no argument of
-//! any program and in no file.
+//! in a file, both in the box's memory. A code reaches it through the pipe alone: in the box it is no
+//! argument of any program and in no file.
 
 use super::address::without_colours;
 use crate::error::CommandError;
@@ -61,7 +61,7 @@ end=$(cat "$d/rc"); rm -rf "$d"; [ "$end" = 0 ] && exit 10; exit 11
 /// Waits until it ends.
 const WAIT: &str = r#"d=/dev/shm/agentbox-login-$1
 [ -p "$d/in" ] || exit 13
-while [ ! -e "$d/rc" ]; do kill -0 "$(cat "$d/pid")" 2>/dev/null || exit 13; sleep 0.5; done
+while [ ! -e "$d/rc" ]; do kill -0 "$(cat "$d/pid")" 2>/dev/null || [ -e "$d/rc" ] || exit 13; sleep 0.5; done
 tail -c 4096 "$d/out"; end=$(cat "$d/rc"); rm -rf "$d"; [ "$end" = 0 ] && exit 10; exit 11
 "#;
 
@@ -124,12 +124,13 @@ impl Login<'_> {
     }
 }
 
-/// The last it said, for a person: a few lines, with nothing that moves or hides.
+/// The last it said, for a person: a few lines behind a bar, with nothing that moves or hides. They are the
+/// box's, and must not pass for the host's.
 pub fn last_words(said: &str) -> String {
     let plain = without_colours(said);
     let lines: Vec<&str> = plain.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let last = lines.iter().skip(lines.len().saturating_sub(3));
-    last.map(|line| shortened(line, 300)).collect::<Vec<_>>().join("\n")
+    last.map(|line| format!("  │ {}", shortened(line, 300))).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
