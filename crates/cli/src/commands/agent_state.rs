@@ -95,7 +95,7 @@ struct ApproveArgs {
 /// Show what the agents of a box are doing
 ///
 /// One line per agent that runs: its name and ready, working, waiting, done, end-plan (it has a plan
-/// for you), question (it asks you something), compacting or error. none when none runs.
+/// for you), question (it asks you something), compacting or error. The word none when none runs.
 #[derive(Debug, clap::Args)]
 struct StateArgs {
     /// Number, name, id or unique id prefix [default: the project's only box]

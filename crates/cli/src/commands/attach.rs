@@ -18,7 +18,7 @@ use protocol::text::visible;
 #[command(after_help = "Examples:
   agentbox attach             the agent in the project's only box
   agentbox attach fix-login   the one in that box
-  agentbox attach fix-login --attach-in split   beside this, in tmux")]
+  agentbox attach fix-login --attach-in split   beside this one")]
 pub struct Args {
     /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
     /// box]

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::error::{CommandError, Exit, Outcome};
 use crate::{ask, json};
 use files::folder::{Folder, fresh_name};
-use plan::{Action, Kind, Places, Step, decide, decide_removal, kind_of, look};
+use plan::{Action, Kind, Now, Places, Step, decide, decide_removal, kind_of, look};
 use record::{Record, sum};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -196,6 +196,8 @@ fn carry_out(home: &Path, record: &mut Record, steps: &[Step]) -> Result<(), Com
     }
     record.save(home)?;
     let done = steps.iter().filter(|step| is_work(step)).try_for_each(|step| one(record, step));
+    // What somebody removed by hand is nobody's any more.
+    record.files.retain(|path, _| !matches!(look(path), Ok(Now::Nothing)));
     forget_folders(record);
     record.save(home)?;
     done

@@ -78,9 +78,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         newer: release.as_ref().is_some_and(|r| is_newer(&r.version, CURRENT)),
         latest: release,
         image_ready,
-        skills_refreshed: (!args.check && !args.skip_skills)
-            .then(|| super::install::refresh_skills(&ctx.home))
-            .transpose()?,
+        skills_refreshed: (!args.check && !args.skip_skills).then(|| refreshed(ctx)).flatten(),
         commands: commands(checkout().as_deref()),
     };
     if args.json {
@@ -95,6 +93,13 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         }
     }
     open_page(ctx, &args, &report)
+}
+
+/// None when it could not be done, which is said.
+fn refreshed(ctx: &Context) -> Option<usize> {
+    super::install::refresh_skills(&ctx.home)
+        .map_err(|error| ctx.ui.warn(&format!("the skills were not refreshed: {}", error.error)))
+        .ok()
 }
 
 fn open_page(ctx: &Context, args: &Args, report: &Report) -> Outcome {

@@ -1,9 +1,16 @@
 //! cmux and Herdr: a program of the terminal opens a pane with a shell in it, and types the line there.
 
 use super::{Spot, output};
+use host::opener::find;
 use serde_json::Value;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::Command;
+
+/// Never one of the folder this is typed in.
+fn found(name: &str) -> Result<PathBuf, String> {
+    find(name).ok_or_else(|| format!("{name} is not in PATH"))
+}
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Cmux {
@@ -18,20 +25,21 @@ impl Cmux {
 
     /// It takes its workspace and surface from the environment.
     pub fn show(&self, line: &str) -> Result<(), String> {
+        let program = found("cmux")?;
         let words: &[&str] = match self.spot {
             Spot::Split => &["new-split", "right", "--focus", "true"],
             Spot::Tab => &["new-surface", "--type", "terminal", "--focus", "true"],
             Spot::Window => {
-                let mut cmux = Command::new("cmux");
+                let mut cmux = Command::new(&program);
                 return output(cmux.args(["new-workspace", "--focus", "true", "--command", line]))
                     .map(drop);
             }
         };
-        let made = output(Command::new("cmux").args(words))?;
+        let made = output(Command::new(&program).args(words))?;
         let surface = surface(&made).ok_or("it named no surface")?;
         // It reads `\n` as Enter; the line itself has no backslash.
         let typed = format!("{line}\\n");
-        output(Command::new("cmux").args(["send", "--surface", surface, &typed])).map(drop)
+        output(Command::new(&program).args(["send", "--surface", surface, &typed])).map(drop)
     }
 }
 
@@ -54,7 +62,8 @@ impl Herdr {
     }
 
     pub fn show(&self, line: &str) -> Result<(), String> {
-        let mut herdr = Command::new("herdr");
+        let program = found("herdr")?;
+        let mut herdr = Command::new(&program);
         match self.spot {
             Spot::Split => herdr.args(["pane", "split", "--current", "--direction", "right"]),
             Spot::Tab => {
@@ -68,7 +77,7 @@ impl Herdr {
         };
         let made = output(herdr.arg("--focus"))?;
         let pane = pane(&made).ok_or("it named no pane")?;
-        output(Command::new("herdr").args(["pane", "run", &pane, line])).map(drop)
+        output(Command::new(&program).args(["pane", "run", &pane, line])).map(drop)
     }
 }
 
