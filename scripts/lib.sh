@@ -105,10 +105,12 @@ start_detached() {
 # tests fill it up.
 TEST_ENGINE=${TEST_ENGINE:-1}
 SECOND_ENGINE=$((TEST_ENGINE + 1))
-SMALL_ENGINE=$((TEST_ENGINE + 10))
+SMALL_ENGINE=$((TEST_ENGINE + 50))
 test_engine_run() { echo "/run/agentbox-test$1"; }
 test_engine_data() { echo "/var/lib/agentbox-test$1"; }
 test_engine_host() { echo "unix://$(test_engine_run "$1")/docker.sock"; }
+# The second number of its addresses; the one after it is for the networks it makes.
+test_engine_net() { echo $((211 + 2 * ($1 % 20))); }
 TEST_ENGINE_HOST=$(test_engine_host "$TEST_ENGINE")
 
 # in_net_of NUMBER: the words before a command that is to see what that engine's boxes publish.
@@ -127,17 +129,17 @@ engine_group() {
 
 # start_test_engine NUMBER GROUP
 start_test_engine() {
-  local n=$1 group=$2 run data net bridge=agentbox-test$1
-  run=$(test_engine_run "$n") data=$(test_engine_data "$n") net=$(in_net_of "$n")
+  local n=$1 group=$2 run data net at bridge=agentbox-test$1
+  run=$(test_engine_run "$n") data=$(test_engine_data "$n") net=$(in_net_of "$n") at=$(test_engine_net "$n")
   stop_test_engine "$n" # what a killed run left behind
   as_root mkdir -p "$run" "$data"
   as_root rm -f "$data/dockerd.log"
   [ -z "$net" ] || as_root ip netns add "agentbox-test$n"
   # shellcheck disable=SC2086 # words
   as_root $net sh -ec "ip link set lo up; ip link add name $bridge type bridge
-    ip addr add 10.$((211 + 2 * n)).0.1/24 dev $bridge; ip link set $bridge up"
+    ip addr add 10.$at.0.1/24 dev $bridge; ip link set $bridge up"
   run_test_engine "$n" --host "unix://$run/docker.sock" --group "$group" \
-    --bridge "$bridge" --default-address-pool "base=10.$((212 + 2 * n)).0.0/16,size=24" \
+    --bridge "$bridge" --default-address-pool "base=10.$((at + 1)).0.0/16,size=24" \
     --data-root "$data/data" --exec-root "$run/exec" --pidfile "$run/docker.pid"
   await 60 engine_pings "unix://$run/docker.sock" || {
     as_root tail -n 30 "$data/dockerd.log" >&2
@@ -152,9 +154,9 @@ start_small_engine() {
   data=$(test_engine_data "$SMALL_ENGINE") disk=$(small_engine_disk)
   stop_test_engine "$SMALL_ENGINE"
   as_root mkdir -p "$disk"
-  [ -e "$data/disk.img" ] || as_root sh -ec "truncate -s 2G '$data/disk.new'
-    mkfs.ext4 -q -m 0 '$data/disk.new'; mv '$data/disk.new' '$data/disk.img'"
-  mountpoint -q "$disk" || as_root mount -o loop,discard "$data/disk.img" "$disk" ||
+  mountpoint -q "$disk" || as_root sh -ec "[ -e '$data/disk.img' ] || {
+      truncate -s 2G '$data/disk.new'; mkfs.ext4 -q -m 0 '$data/disk.new'; mv '$data/disk.new' '$data/disk.img'
+    }; mount -o loop,discard '$data/disk.img' '$disk'" ||
     as_root mount -t tmpfs -o size=1g,mode=0755 agentbox-small-engine "$disk"
   as_root rm -rf "$disk/filler"
   as_root mkdir -p "$disk/data"
@@ -187,7 +189,7 @@ ended() { ! runs "$1"; }
 stop_test_engine() {
   local n=$1 pid bridge run disk
   run=$(test_engine_run "$n") disk=$(test_engine_data "$n")/disk
-  [ -d "$run" ] || return 0
+  [ -d "$run" ] || mountpoint -q "$disk" || return 0
   if pid=$(test_engine_pid "$n"); then
     as_root kill "$pid"
     await 60 ended "$pid" || as_root kill -9 "$pid"
@@ -200,7 +202,7 @@ stop_test_engine() {
     return
   fi
   # All of its own are in two address ranges.
-  ip -o -4 addr show | awk -v ours="^10[.]($((211 + 2 * n))|$((212 + 2 * n)))[.]" '$4 ~ ours { print $2 }' | sort -u | while read -r bridge; do
+  ip -o -4 addr show | awk -v ours="^10[.]($(test_engine_net "$n")|$(($(test_engine_net "$n") + 1)))[.]" '$4 ~ ours { print $2 }' | sort -u | while read -r bridge; do
     remove_firewall_rules "$bridge"
     as_root ip link delete "$bridge"
   done

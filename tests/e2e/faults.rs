@@ -200,7 +200,7 @@ over_both_channels! {
         let mut world = World::over(channel, "");
         world.create("fix-login");
         without_watcher(&world);
-        let oid = world.commit("fix-login", "One");
+        // Before the commit: a look at the new box that is late must not take it along unseen.
         world.box_ok(
             "fix-login",
             r#"sudo mv /usr/bin/git /usr/bin/git.real && printf '%s\n' '#!/bin/sh' \
@@ -209,6 +209,7 @@ over_both_channels! {
                'exec /usr/bin/git.real "$@"' > /tmp/git && sudo install -m 755 /tmp/git /usr/bin/git &&
                touch /tmp/hold"#,
         );
+        let oid = world.commit("fix-login", "One");
         begin(&world, "git push");
         eventually_or(SOON, "the bundle being made", || {
             let output = world.in_box("fix-login", "cat /tmp/held");

@@ -1,5 +1,6 @@
 //! A web app with a database, as people have them: Node, and Redis as a container in the box's own engine.
 
+use crate::checkpoints::Images;
 use crate::urls::{self, ask};
 use crate::world::{World, text};
 use agentbox_e2e::wait::eventually_or;
@@ -78,18 +79,22 @@ fn project(world: &World) {
     world.git(&world.project(), &["commit", "-qm", "An app"]);
 }
 
+/// Visits the app until it answers: its word, and the how manieth visit that was.
 #[track_caller]
-fn shows(world: &World, port: u16, name: &str, body: &str) {
+fn visit(world: &World, port: u16, name: &str) -> (String, u32) {
     let host = format!("{name}.localhost:{port}");
-    eventually_or(PATIENCE, &format!("“{body}” of {host}"), || {
+    eventually_or(PATIENCE, &format!("an answer of {host}"), || {
         let answer = ask(port, &host, "");
-        if answer.ends_with(body) {
-            return Ok(());
+        let said = answer.rsplit('\n').next().unwrap_or_default().split_once(' ');
+        if let Some((word, Ok(n))) = said.map(|(word, n)| (word, n.parse()))
+            && answer.starts_with("HTTP/1.1 200")
+        {
+            return Ok((word.to_owned(), n));
         }
         let units = world.agentbox(&["status", name]);
         let logs = world.in_box(name, "tail -n 5 /var/log/agentbox/*.log");
         Err(format!("{answer}\n{}{}", text(&units.stdout), text(&logs.stdout)))
-    });
+    })
 }
 
 /// Every unit by its name, with its state.
@@ -108,10 +113,13 @@ fn an_app_with_a_database_comes_up_right_the_first_time_and_every_time_after() {
     let image = world.json(&["prepare", "--stage", "full"])["prepared"]["image"].clone();
     redis(image.as_str().unwrap(), &world.home().parent().unwrap().join("redis.tar"));
 
+    let _images = Images(&world);
     world.ok(&["create", "-n", "app", "--docker", "--carry-yes"]);
     world.ok(&["wait", "app", "--timeout", "120s"]);
-    shows(&world, port, "app", "visit 1");
-    shows(&world, port, "app", "visit 2");
+    let (word, first) = visit(&world, port, "app");
+    assert_eq!(word, "visit");
+    let before = (0..5).map(|_| visit(&world, port, "app").1).last().unwrap();
+    assert!(before >= first + 5, "{first} {before}");
     let up = [("database-image", "done"), ("install", "done"), ("db", "ready"), ("web", "ready")];
     let up = up.map(|(name, state)| (name.to_owned(), state.to_owned()));
     let same = |name: &str| {
@@ -128,14 +136,14 @@ fn an_app_with_a_database_comes_up_right_the_first_time_and_every_time_after() {
     world.ok(&["stop", "app"]);
     world.ok(&["start", "app"]);
     world.ok(&["wait", "app", "--timeout", "120s"]);
-    shows(&world, port, "app", "visit 3");
+    assert!(visit(&world, port, "app").1 > before);
     assert_eq!(world.box_ok("app", "cat ~/installs"), "installed");
 
     // From a checkpoint: what is installed comes along; what the box's engine held stays with that box.
     world.ok(&["checkpoint", "create", "app", "--name", "warm"]);
     world.ok(&["create", "-n", "again", "--docker", "--carry-yes", "--snapshot", "warm"]);
     world.ok(&["wait", "again", "--timeout", "120s"]);
-    shows(&world, port, "again", "visit 1");
+    assert!(visit(&world, port, "again").1 < before);
     same("again");
     assert_eq!(world.box_ok("again", "cat ~/installs"), "installed");
 
@@ -143,6 +151,7 @@ fn an_app_with_a_database_comes_up_right_the_first_time_and_every_time_after() {
     world.box_ok("app", "echo 'module.exports = (n) => `hello ${n}`;' > greet/index.js");
     world.ok(&["stop", "app"]);
     world.ok(&["start", "app"]);
-    shows(&world, port, "app", "hello 4");
+    let (word, count) = visit(&world, port, "app");
+    assert!(word == "hello" && count > before, "{word} {count}");
     assert_eq!(world.box_ok("app", "cat ~/installs"), "installed\ninstalled");
 }
