@@ -6,6 +6,7 @@
 mod agent_asks;
 mod agents;
 mod answers;
+mod attach_menu;
 mod box_screen;
 mod boxes;
 mod carriers;

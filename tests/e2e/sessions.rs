@@ -65,7 +65,7 @@ fn a_shell_goes_on_when_its_terminal_closes_and_comes_back() {
     first.keys("\u{1}d");
     let (status, text) = first.end();
     assert!(status.success(), "{text}");
-    assert!(text.contains("Session detached. Reattach with: agentbox shell attach sh"), "{text}");
+    assert!(text.contains("Session detached. Reattach with: agentbox shell attach 1"), "{text}");
     assert_eq!(names(&world.json(&["shell", "ls", "sh"])), ["shell"]);
 
     let mut second = terminal(&world, &["shell", "sh"]);
@@ -89,10 +89,10 @@ fn boxes_16_34_shells_have_names_and_new_ones_the_lowest_number() {
         let (status, text) = shell.end();
         assert!(status.success() && text.contains(end), "{text}");
     };
-    start(&["shell", "sh"], "shell attach sh");
-    start(&["shell", "sh", "-n", "3"], "shell attach sh -n 3");
+    start(&["shell", "sh"], "shell attach 1");
+    start(&["shell", "sh", "-n", "3"], "shell attach 1 -n 3");
     world.box_ok("sh", "tmux new-session -d -s claude-dash; tmux new-session -d -s shell-x-dash");
-    start(&["shell", "sh", "--new"], "shell attach sh -n 2");
+    start(&["shell", "sh", "--new"], "shell attach 1 -n 2");
     // Those of one second may stand in any order.
     let mut found = names(&world.json(&["shell", "ls", "sh"]));
     found.sort();
@@ -116,7 +116,7 @@ fn an_agent_is_started_left_found_again_and_ended() {
     agent.keys("\u{1}d");
     let (status, text) = agent.end();
     assert!(status.success(), "{text}");
-    assert!(text.contains("Session detached. Reattach with: agentbox attach ag"), "{text}");
+    assert!(text.contains("Session detached. Reattach with: agentbox claude attach 1"), "{text}");
 
     let again = world.agentbox(&["claude", "start", "ag", "-d", "--", "other"]);
     assert_eq!(again.status.code(), Some(1));

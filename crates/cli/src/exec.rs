@@ -2,11 +2,14 @@
 
 use crate::error::CommandError;
 use crate::terminal::{self, Raw};
+use crate::wrapper::{self, Gate, Leaving, Left, Wrapper};
 use host::client::{Client, ClientError, Conversation, Incoming, Writer};
+use protocol::boxes::BoxView;
 use protocol::control::{Exec, Exited, Request, Target};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGWINCH};
 use signal_hook::iterator::Signals;
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -57,11 +60,12 @@ pub fn run_as(
     let (cols, rows) = if tty { terminal::size() } else { (0, 0) };
     let conversation = client.open(&Request::Exec(Exec { target, argv, tty, cols, rows, user }))?;
     let writer = Arc::new(Mutex::new(conversation.writer()?));
-    let interrupted = listen(&writer, conversation.writer()?, here)?;
+    let gate = Gate::default();
+    let interrupted = listen(&writer, conversation.writer()?, &gate, here)?;
     // Dropped before anything is said about how it ended.
     let raw = here.then(Raw::enter).transpose()?;
     forward_input(writer);
-    let result = pump(conversation);
+    let result = pump(conversation, &gate);
     drop(raw);
     match result {
         Err(_) if interrupted.load(Ordering::SeqCst) => {
@@ -71,16 +75,57 @@ pub fn run_as(
     }
 }
 
+/// Shows a session on the person's own terminal, with the menu around it, to its end or until they leave.
+pub fn run_wrapped(
+    home: &Path,
+    client: &Client,
+    view: &BoxView,
+    argv: Vec<String>,
+) -> Result<(i32, Option<Left>), Ended> {
+    let (cols, rows) = terminal::size();
+    let target = Target::id(&view.id);
+    let exec = Exec { target, argv, tty: true, cols, rows, user: None };
+    let conversation = client.open(&Request::Exec(exec))?;
+    let writer = Arc::new(Mutex::new(conversation.writer()?));
+    let (gate, leaving) = (Gate::default(), Leaving::default());
+    let interrupted = listen(&writer, conversation.writer()?, &gate, true)?;
+    let raw = Raw::enter()?;
+    let around = Wrapper {
+        home: home.to_owned(),
+        client: client.clone(),
+        view: view.clone(),
+        gate: gate.clone(),
+        writer,
+        leaving: leaving.clone(),
+    };
+    around.start();
+    let result = pump(conversation, &gate);
+    let left = leaving.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if result.is_err() {
+        let _ = write(io::stdout().lock(), wrapper::RESTORED.as_bytes());
+    }
+    drop(raw);
+    match result {
+        // Whoever leaves has left, however tmux ended.
+        _ if left.is_some() => Ok((0, left)),
+        Ok(code) => Ok((code, None)),
+        Err(_) if interrupted.load(Ordering::SeqCst) => {
+            Err(Ended::Here(CommandError::interrupted()))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Output to where it belongs, until the command ends.
-fn pump(conversation: Conversation) -> Result<i32, Ended> {
+fn pump(conversation: Conversation, gate: &Gate) -> Result<i32, Ended> {
     let hang_up = conversation.writer()?;
     let mut unwritable = None;
     let ended = conversation.finish::<Exited>(|incoming| {
-        let written = match incoming {
+        let written = gate.pass(|| match incoming {
             Incoming::Stdout(bytes) => write(io::stdout().lock(), &bytes),
             Incoming::Stderr(bytes) => write(io::stderr().lock(), &bytes),
             Incoming::Event(_) => Ok(()),
-        };
+        });
         if let Err(error) = written {
             unwritable.get_or_insert(error);
             hang_up.hang_up();
@@ -115,10 +160,15 @@ fn forward_input(writer: Arc<Mutex<Writer>>) {
 }
 
 /// Window size to the box; signals that mean the end hang up, so that the terminal is put back.
-fn listen(writer: &Arc<Mutex<Writer>>, hang_up: Writer, tty: bool) -> io::Result<Arc<AtomicBool>> {
+fn listen(
+    writer: &Arc<Mutex<Writer>>,
+    hang_up: Writer,
+    gate: &Gate,
+    tty: bool,
+) -> io::Result<Arc<AtomicBool>> {
     let mut signals = Signals::new([SIGWINCH, SIGINT, SIGTERM, SIGHUP])?;
     let interrupted = Arc::new(AtomicBool::new(false));
-    let (writer, seen) = (writer.clone(), interrupted.clone());
+    let (writer, gate, seen) = (writer.clone(), gate.clone(), interrupted.clone());
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if signal == SIGWINCH {
@@ -129,6 +179,7 @@ fn listen(writer: &Arc<Mutex<Writer>>, hang_up: Writer, tty: bool) -> io::Result
             } else {
                 seen.store(true, Ordering::SeqCst);
                 hang_up.hang_up();
+                gate.open();
             }
         }
     });

@@ -42,6 +42,7 @@ mod table;
 mod terminal;
 mod time;
 mod ui;
+mod wrapper;
 
 use args::Cli;
 use clap::FromArgMatches;

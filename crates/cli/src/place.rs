@@ -17,6 +17,7 @@ use line::line;
 use panes::{Cmux, Herdr};
 use protocol::text::visible;
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::Command;
 use tmux::Tmux;
 
@@ -106,20 +107,34 @@ impl Elsewhere {
         Some(Self { spot, by })
     }
 
-    /// Runs these words of `agentbox` there; it is in front then. None when they cannot be said there
-    /// without a doubt.
+    /// A tab of the terminal around this one, if that has tabs.
+    pub fn tab() -> Option<Self> {
+        Self::found(Spot::Tab, |name| std::env::var_os(name).filter(|value| !value.is_empty()))
+    }
+
+    /// Runs these words of `agentbox` there and says so; it is in front then. None when they cannot be
+    /// said there without a doubt.
     pub fn show(&self, ctx: &Context, words: &[&str]) -> Result<Option<Exit>, CommandError> {
+        let Some(place) = self.open(&ctx.home, words)? else {
+            ctx.ui.say(
+                "A folder's name has characters the other place could misread: it is shown here.",
+            );
+            return Ok(None);
+        };
+        ctx.ui.say(&format!("Shown {place}."));
+        Ok(Some(Exit::OK))
+    }
+
+    /// The same without a word; where it is.
+    pub fn open(&self, home: &Path, words: &[&str]) -> Result<Option<&'static str>, CommandError> {
         let program = std::env::current_exe()?.into_os_string();
-        let mut all = vec![program, "--home".into(), ctx.home.clone().into_os_string()];
+        let mut all = vec![program, "--home".into(), home.as_os_str().to_owned()];
         all.extend(words.iter().map(Into::into));
         let typed = match &self.by {
             By::Tmux(_) => String::new(),
             _ => match line(&all) {
                 Some(line) => line,
-                None => {
-                    ctx.ui.say("A folder's name has characters the other place could misread: it is shown here.");
-                    return Ok(None);
-                }
+                None => return Ok(None),
             },
         };
         let (name, done) = match &self.by {
@@ -132,8 +147,7 @@ impl Elsewhere {
             CommandError::failed(format!("{name} did not open a place for it: {}", visible(&why)))
                 .hint(format!("it runs; agentbox {} shows it here", words.join(" ")))
         })?;
-        ctx.ui.say(&format!("Shown {}.", self.said()));
-        Ok(Some(Exit::OK))
+        Ok(Some(self.said()))
     }
 
     fn said(&self) -> &'static str {

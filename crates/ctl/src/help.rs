@@ -32,7 +32,7 @@ Commands for people and agents:
 Commands the host, PID 1 and agents run:
   init, begin, carry, go, daemon, bridge, forward, front, editor-tasks, seed,
   bundle, unbundle, clone-in, merge, resync, pack, unpack-into, hold, watch,
-  session, drive, agent-state, agent-config, conversation, container-unit
+  session, drive, agent-state, agent-config, conversation, container-unit, keep-paste
 
 In a box, plain 'git push', 'git fetch' and 'git pull' do the same as 'agentbox-ctl git', and 'gh',
 'ntn', 'notion', 'linear', 'trello' and 'clickup' are commands of their own.
@@ -402,6 +402,14 @@ Run by the host: writes files of the box as a tar stream.
 agentbox-ctl unpack-into [--several] <dest> < tar
 
 Run by the host: lays out files it sent. Several things go into a folder only.
+",
+    ),
+    (
+        "keep-paste",
+        "\
+agentbox-ctl keep-paste <name> < image
+
+Run by the host: keeps an image that was pasted, and the newest twenty of them.
 ",
     ),
     (

@@ -39,6 +39,7 @@ mod input;
 mod open;
 mod pack;
 mod passwd;
+mod paste;
 mod places;
 mod real_git;
 mod refs_watch;
@@ -113,6 +114,7 @@ fn run(args: &[OsString]) -> Result<i32> {
         "pack" => pack::run(),
         "hold" => hold::run(),
         "unpack-into" => unpack_into::run(rest),
+        "keep-paste" => paste::run(rest),
         "watch" => watch::run(),
         "rpc" => rpc::run(rest),
         "event" => event::run(rest),

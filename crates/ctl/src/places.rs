@@ -37,6 +37,11 @@ pub fn ready() -> PathBuf {
     place("AGENTBOX_READY_FILE", paths::READY)
 }
 
+/// Where images that were pasted lie.
+pub fn pastes() -> PathBuf {
+    place("AGENTBOX_PASTES", paths::PASTES)
+}
+
 /// Where the list of the workspace's repositories is.
 pub fn repositories() -> PathBuf {
     place("AGENTBOX_REPOSITORIES_FILE", paths::REPOSITORIES)

@@ -46,6 +46,8 @@ pub mod paths {
     /// One line for each repository of the workspace, where git keeps it; written when it is seeded,
     /// read by who watches them.
     pub const REPOSITORIES: &str = "/home/vscode/.local/state/agentbox/repositories";
+    /// Images a person pasted, the newest few.
+    pub const PASTES: &str = "/home/vscode/.local/state/agentbox/pastes";
     /// Certificates of the host, one `.crt` each, trusted by PID 1 before it is ready.
     pub const CERTIFICATES: &str = "/usr/local/share/ca-certificates/agentbox";
 }

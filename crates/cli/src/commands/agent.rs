@@ -109,6 +109,8 @@ pub struct StartArgs {
 }
 
 /// Show the agent in a box, started when it does not run
+///
+/// Ctrl-a opens a menu, as in `agentbox attach`.
 #[derive(Debug, clap::Args)]
 pub struct AttachArgs {
     /// Number, name, id, unique id prefix, project/name or @project [default: the project's only
@@ -153,7 +155,8 @@ macro_rules! agent_command {
             about = concat!("Run ", $title, " in a box"),
             long_about = concat!(
                 "Run ", $title, " in a box\n\nMakes a box for the project, starts ", $title,
-                " in it and shows it. Leave it with Ctrl-a d: it goes on. What follows `--` is for ",
+                " in it and shows it. Leave it with Ctrl-a d: it goes on; Ctrl-a alone opens a menu (see ",
+                "`agentbox attach --help`). What follows `--` is for ",
                 "the agent; what it should do can be the first of it."
             ),
             after_help = concat!(

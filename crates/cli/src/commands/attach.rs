@@ -12,10 +12,17 @@ use protocol::text::visible;
 
 /// Show the agent that runs in a box
 ///
-/// Leave it with Ctrl-a d; it goes on. With several agents in the box you are asked which one. No
+/// Leave it with Ctrl-a d; it goes on. Ctrl-a alone opens a menu. An image whose path you paste, or
+/// that is on your clipboard when you press Ctrl-v, is copied into the box. With several agents in the box you are asked which one. No
 /// agent is started: that is `agentbox claude start` and its like.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
+#[command(after_help = "Keys after Ctrl-a:
+  c   the box in your editor             s   its screen
+  u   its web app                        t   another shell, in a tab of its own
+  k   destroy it, after a question       d   leave; it goes on
+  Ctrl-a   one Ctrl-a for the program    Esc   back; other keys are tmux's
+
+Examples:
   agentbox attach             the agent in the project's only box
   agentbox attach fix-login   the one in that box
   agentbox attach fix-login --attach-in split   beside this one")]

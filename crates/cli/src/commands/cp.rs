@@ -107,7 +107,7 @@ fn to_box(
     }
     let client = ctx.client()?;
     let view: BoxView = client.call(&Request::FindBox { target: target(Some(which.clone())) })?;
-    let limit = limit(ctx, &view)?;
+    let limit = limit(&ctx.home, &view)?;
     let mut walk = Walk::new(LeftOut::new(excludes, !args.no_default_excludes));
     let (mut bytes, mut files) = (0, 0);
     for source in &sources {
@@ -137,8 +137,8 @@ fn to_box(
 }
 
 /// The person's own limit, as it is for the box's project.
-fn limit(ctx: &Context, view: &BoxView) -> Result<u64, CommandError> {
-    let settings = host::project_settings(&ctx.home, Path::new(&view.project_root));
+pub fn limit(home: &Path, view: &BoxView) -> Result<u64, CommandError> {
+    let settings = host::project_settings(home, Path::new(&view.project_root));
     Ok(settings.map_err(|e| CommandError::failed(e.to_string()))?.boxes.cp_max_bytes)
 }
 

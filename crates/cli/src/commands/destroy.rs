@@ -137,6 +137,13 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     Ok(exit)
 }
 
+/// A box whose person has said yes elsewhere.
+pub fn confirmed(ctx: &Context, view: &BoxView) -> Outcome {
+    let which = Which { which: vec![view.id.to_string()] };
+    let (export, keep_branch, delete_branch) = (None, false, false);
+    run(ctx, Args { which, yes: true, export, keep_branch, delete_branch, json: false })
+}
+
 fn render_loss(look: Look, loss: &Loss, branch: Option<BranchFate>) -> String {
     let view = &loss.view;
     let mut text = format!("{} of {}\n", look.bold(view.name.as_str()), visible(&view.project));

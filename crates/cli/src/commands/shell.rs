@@ -28,7 +28,7 @@ const NO_PROGRAM: [i32; 2] = [126, 127];
 /// Run a shell or a command in a box
 ///
 /// Without a command it is a shell in a session of its own: leave it with Ctrl-a d and it goes on,
-/// come back with the same command. A command's words are passed on as they are; a single word with
+/// come back with the same command. Ctrl-a alone opens a menu; see `agentbox attach --help`. A command's words are passed on as they are; a single word with
 /// spaces in it goes through `sh -c`. The exit code is the command's.
 #[derive(Debug, clap::Args)]
 #[command(

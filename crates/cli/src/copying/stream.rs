@@ -186,7 +186,8 @@ impl Write for Input {
 
 /// A line about what moves, once it takes longer than a moment.
 pub struct Moving {
-    ui: Ui,
+    /// None where somebody else has the terminal.
+    ui: Option<Ui>,
     step: String,
     total: Option<u64>,
     bytes: u64,
@@ -197,17 +198,26 @@ pub struct Moving {
 
 impl Moving {
     pub fn new(ui: &Ui, step: impl Into<String>, total: Option<u64>) -> Self {
+        Self::shown_on(Some(ui.clone()), step.into(), total)
+    }
+
+    /// Without a word.
+    pub fn unseen() -> Self {
+        Self::shown_on(None, String::new(), None)
+    }
+
+    fn shown_on(ui: Option<Ui>, step: String, total: Option<u64>) -> Self {
         let now = Instant::now();
-        let step = step.into();
-        Self { ui: ui.clone(), step, total, bytes: 0, begun: now, shown: now, steps: None }
+        Self { ui, step, total, bytes: 0, begun: now, shown: now, steps: None }
     }
 
     fn moved(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
+        let Some(ui) = &self.ui else { return };
         if self.begun.elapsed() >= PATIENCE && self.shown.elapsed() >= REDRAW {
             self.shown = Instant::now();
             let progress = self.progress(StepState::Running);
-            self.steps.get_or_insert_with(|| Steps::new(&self.ui)).show(progress);
+            self.steps.get_or_insert_with(|| Steps::new(ui)).show(progress);
         }
     }
 
