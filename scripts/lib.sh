@@ -152,7 +152,7 @@ start_test_engine() {
 start_small_engine() {
   local data disk
   data=$(test_engine_data "$SMALL_ENGINE") disk=$(small_engine_disk)
-  stop_test_engine "$SMALL_ENGINE"
+  stop_small_engine
   as_root mkdir -p "$disk"
   mountpoint -q "$disk" || as_root sh -ec "[ -e '$data/disk.img' ] || {
       truncate -s 2G '$data/disk.new'; mkfs.ext4 -q -m 0 '$data/disk.new'; mv '$data/disk.new' '$data/disk.img'
@@ -162,6 +162,13 @@ start_small_engine() {
   as_root mkdir -p "$disk/data"
   as_root ln -sfn disk/data "$data/data"
   start_test_engine "$SMALL_ENGINE" "$1"
+}
+
+stop_small_engine() {
+  local disk
+  disk=$(small_engine_disk)
+  stop_test_engine "$SMALL_ENGINE"
+  ! mountpoint -q "$disk" || as_root umount -l "$disk"
 }
 
 small_engine_disk() { echo "$(test_engine_data "$SMALL_ENGINE")/disk"; }
@@ -187,9 +194,9 @@ ended() { ! runs "$1"; }
 
 # stop_test_engine NUMBER
 stop_test_engine() {
-  local n=$1 pid bridge run disk
-  run=$(test_engine_run "$n") disk=$(test_engine_data "$n")/disk
-  [ -d "$run" ] || mountpoint -q "$disk" || return 0
+  local n=$1 pid bridge run
+  run=$(test_engine_run "$n")
+  [ -d "$run" ] || return 0
   if pid=$(test_engine_pid "$n"); then
     as_root kill "$pid"
     await 60 ended "$pid" || as_root kill -9 "$pid"
@@ -198,7 +205,6 @@ stop_test_engine() {
   # An engine leaves bridges and firewall rules in the kernel.
   if [ -n "$(in_net_of "$n")" ]; then
     [ ! -e "/run/netns/agentbox-test$n" ] || as_root ip netns delete "agentbox-test$n"
-    ! mountpoint -q "$disk" || as_root umount -l "$disk"
     return
   fi
   # All of its own are in two address ranges.
