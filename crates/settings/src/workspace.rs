@@ -88,9 +88,9 @@ impl Layers {
         }
         let layer = Layer { source: Source::Workspace, path: file, given };
         if trusted {
-            self.put_below_project(layer)
+            self.put_below_project(layer);
         } else {
-            self.push(layer)
+            self.push(layer);
         }
         left
     }
