@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const SLOW: Duration = Duration::from_secs(120);
 
-fn write(path: impl AsRef<Path>, content: &str, mode: u32) {
+pub fn write(path: impl AsRef<Path>, content: &str, mode: u32) {
     let path = path.as_ref();
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, content).unwrap();
@@ -22,15 +22,15 @@ fn write(path: impl AsRef<Path>, content: &str, mode: u32) {
 }
 
 /// The person's home on the host.
-fn user_home(world: &World) -> PathBuf {
+pub fn user_home(world: &World) -> PathBuf {
     world.home().parent().unwrap().to_owned()
 }
 
-fn configure(world: &World, yaml: &str) {
+pub fn configure(world: &World, yaml: &str) {
     write(world.project().join("agentbox.yaml"), yaml, 0o644);
 }
 
-fn boxes(world: &World) -> usize {
+pub fn boxes(world: &World) -> usize {
     world.json(&["list"])["boxes"].as_array().unwrap().len()
 }
 
@@ -47,7 +47,7 @@ fn is_on_engine(name: &str) -> bool {
 }
 
 /// Exit code, standard output, standard error.
-fn run(world: &World, args: &[&str], env: &[(&str, &str)]) -> (Option<i32>, String, String) {
+pub fn run(world: &World, args: &[&str], env: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let output = world.agentbox_command(args).envs(env.iter().copied()).output().unwrap();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }

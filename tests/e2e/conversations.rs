@@ -20,13 +20,13 @@ fn write(world: &World, name: &str, text: &str) {
 }
 
 /// Where Claude keeps the conversations of the project.
-fn claudes(world: &World, id: &str) -> String {
+pub fn claudes(world: &World, id: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     let folder: String = world.project().to_str().unwrap().chars().map(plain).collect();
     format!(".claude/projects/{folder}/{id}.jsonl")
 }
 
-fn line(world: &World, words: &str) -> String {
+pub fn line(world: &World, words: &str) -> String {
     let cwd = world.project().display().to_string();
     format!("{{\"type\":\"user\",\"cwd\":\"{cwd}\",\"message\":{{\"content\":\"{words}\"}}}}\n")
 }

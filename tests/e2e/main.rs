@@ -11,6 +11,7 @@ mod box_screen;
 mod boxes;
 mod carriers;
 mod carry;
+mod carry_rules;
 mod channels;
 mod checkpoints;
 mod cli_flags;

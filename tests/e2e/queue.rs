@@ -23,7 +23,7 @@ fn with_key(world: &World, args: &[&str]) -> Output {
 
 /// Submits a job; its id.
 #[track_caller]
-fn submit(world: &World, args: &[&str]) -> String {
+pub fn submit(world: &World, args: &[&str]) -> String {
     let output = with_key(world, &[&["claude", "--json"], args].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let job: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -36,7 +36,7 @@ fn job(world: &World, id: &str) -> Value {
 }
 
 #[track_caller]
-fn becomes(world: &World, id: &str, status: &str, within: Duration) -> Value {
+pub fn becomes(world: &World, id: &str, status: &str, within: Duration) -> Value {
     eventually_or(within, &format!("job {id} being {status}"), || {
         let job = job(world, id);
         if job["status"] == status { Ok(job) } else { Err(format!("{job}{}", world.host_log())) }

@@ -114,7 +114,7 @@ describe("what it shows", () => {
             files: [{ path: evil, bytes: 1, note: evil }],
             summary: evil,
           }),
-          remember: { exact: evil, kind: evil },
+          remember: { exact: evil, kind: evil, only: null },
         }),
       ],
     });

@@ -27,7 +27,7 @@ describe("the rule in words", () => {
 
   test("a question that is asked every time has no rule", () => {
     expect(sentence(question({ remember: null }), narrowest(), TEN)).toBe("");
-    const narrow = question({ remember: { exact: "x", kind: null } });
+    const narrow = question({ remember: { exact: "x", kind: null, only: null } });
     expect(sentence(narrow, { ...narrowest(), breadth: "kind" }, TEN)).toBe("");
   });
 
@@ -59,6 +59,16 @@ describe("the form", () => {
     expect(maybe("remember-q1")).toBeNull();
   });
 
+  test("offers no choice of boxes where there is one only", async () => {
+    const only = question({ remember: { exact: "start with copies of just ~/notes", kind: null, only: "project" } });
+    const { user } = await openWindow({ questions: [only] });
+    await user.click(at("remember-q1"));
+    expect(maybe("reach-box-q1")).toBeNull();
+    expect(maybe("reach-project-q1")).toBeNull();
+    expect(rule()).toMatch(/^Let every box of shop-api start with copies of just ~\/notes until /);
+    expect(verdict(narrowest(only), TEN)).toMatchObject({ kind: "remember", reach: "project", breadth: "exact" });
+  });
+
   test("opens with the least, and wider choices say what they add", async () => {
     const { user } = await openWindow({ questions: [question()] });
     await user.click(at("remember-q1"));
@@ -74,7 +84,7 @@ describe("the form", () => {
   });
 
   test("has no kind to choose when there is none", async () => {
-    const { user } = await openWindow({ questions: [question({ remember: { exact: "x", kind: null } })] });
+    const { user } = await openWindow({ questions: [question({ remember: { exact: "x", kind: null, only: null } })] });
     await user.click(at("remember-q1"));
     expect(maybe("breadth-kind-q1")).toBeNull();
     expect(rule()).toContain("Let fix-login x");

@@ -73,6 +73,7 @@ export function evidence(over: Partial<Evidence> = {}): Evidence {
 export const REMEMBER = {
   exact: "push to fix-login of git.example/acme/shop-api",
   kind: "push to any branch of git.example/acme/shop-api",
+  only: null,
 };
 
 export function question(over: Partial<Question> = {}): Question {

@@ -243,6 +243,24 @@ impl Broker {
         Ok(decided.outcome)
     }
 
+    /// The rule that says yes to this, on record as a use of it. Nobody is asked.
+    pub async fn allowed_by_rule(&self, draft: &Draft) -> Result<Option<Grant>, AskError> {
+        Ok(self.inner.rule_for(draft).await?)
+    }
+
+    /// A rule without an end that a person made where they were shown this, and not as a question. False when
+    /// there can be none.
+    pub async fn remember(&self, draft: &Draft) -> Result<bool, AskError> {
+        let Some(remember) = draft.rememberable() else { return Ok(false) };
+        let (reach, time) = (remember.shown().least(), self.inner.limits.longest_grant);
+        let rule = Rule { reach, breadth: Breadth::Exact, time };
+        let Some(grant) = grant(&draft.method, &draft.asker, rule, remember)? else {
+            return Ok(false);
+        };
+        self.inner.journal.remember(&grant).await?;
+        Ok(true)
+    }
+
     /// A person's answer. The first one counts.
     pub fn answer(
         &self,
@@ -300,7 +318,9 @@ impl Pending {
     fn rule(&self, verdict: Verdict, longest: Duration) -> Result<Option<Rule>, AnswerError> {
         let Verdict::Remember { reach, breadth, seconds } = verdict else { return Ok(None) };
         let covered = self.remember.as_ref().and_then(|r| r.scope(breadth));
-        if covered.is_none() || self.question.tier == Tier::Irreversible || seconds == 0 {
+        let reaches = self.remember.as_ref().is_some_and(|r| r.shown().allows(reach));
+        if covered.is_none() || !reaches || self.question.tier == Tier::Irreversible || seconds == 0
+        {
             return Err(AnswerError::NotRememberable);
         }
         Ok(Some(Rule { reach, breadth, time: Duration::from_secs(seconds).min(longest) }))

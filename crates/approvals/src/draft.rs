@@ -1,6 +1,6 @@
 //! What the relay wants to ask, before it has an id and a clock.
 
-use protocol::question::{Breadth, Evidence, Question, Remember, Tier};
+use protocol::question::{Breadth, Evidence, Question, Reach, Remember, Tier};
 use protocol::{BoxId, BoxName, Millis, QuestionId};
 use std::time::Duration;
 
@@ -39,6 +39,8 @@ pub struct Rememberable {
     pub exact: Scope,
     /// Everything of the kind, when there is such a thing.
     pub kind: Option<Scope>,
+    /// Whom a rule covers, when that is no choice.
+    pub only: Option<Reach>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +68,7 @@ impl Rememberable {
         Remember {
             exact: self.exact.what.clone(),
             kind: self.kind.as_ref().map(|s| s.what.clone()),
+            only: self.only,
         }
     }
 }

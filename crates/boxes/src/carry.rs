@@ -6,8 +6,10 @@
 
 mod again;
 mod pack;
+mod said;
 
 pub use again::Again;
+pub use said::{Since, Then};
 
 use ::project::carry::{Excludes, Planned, looks_secret, plan};
 use files::archive::MAX_ENTRIES;

@@ -24,7 +24,8 @@ pub struct Flags {
     #[arg(long)]
     carry_yes: bool,
 
-    /// Make the box without those files, or ask about them [env: AGENTBOX_CARRY=skip]
+    /// Make the box without those files, or ask about them even where a rule says yes
+    /// [env: AGENTBOX_CARRY=skip]
     #[arg(long, value_name = "HOW")]
     carry: Option<How>,
 }
@@ -41,6 +42,8 @@ enum Wish {
     Copy(CarryBy),
     Skip,
     Ask,
+    /// Also when a rule says yes.
+    AskAnyway,
 }
 
 impl Flags {
@@ -62,10 +65,11 @@ impl Flags {
     ) -> Result<Option<CarryChoice>, CommandError> {
         match self.wish(|name| std::env::var(name).ok())? {
             Wish::Skip => Ok(Some(CarryChoice::Skip)),
-            Wish::Copy(by) => Ok(Some(CarryChoice::Copy { digest: None, by })),
+            Wish::Copy(by) => Ok(Some(CarryChoice::Copy { digest: None, by, remember: false })),
             // The host asks whoever watches it.
             Wish::Ask if !ctx.ui.interactive => Ok(None),
-            Wish::Ask => ask(ctx, workspace),
+            Wish::AskAnyway if !ctx.ui.interactive => Ok(Some(CarryChoice::Ask)),
+            wish => ask(ctx, workspace, wish == Wish::AskAnyway),
         }
     }
 
@@ -88,23 +92,36 @@ impl Flags {
             Some(How::Skip) => Wish::Skip,
             _ if self.carry_yes => Wish::Copy(CarryBy::Flag),
             _ if yes_by_env => Wish::Copy(CarryBy::Env),
-            _ => Wish::Ask,
+            Some(How::Ask) => Wish::AskAnyway,
+            None => Wish::Ask,
         })
     }
 }
 
-fn ask(ctx: &Context, workspace: &str) -> Result<Option<CarryChoice>, CommandError> {
+fn ask(ctx: &Context, workspace: &str, anyway: bool) -> Result<Option<CarryChoice>, CommandError> {
     let request = Request::CarryPlan { workspace: workspace.to_owned() };
     let plan: CarryPlan = ctx.client()?.call(&request)?;
     if plan.files.iter().all(|file| file.kind == CarryKind::Missing) {
         return Ok(None);
     }
+    let known = plan.remembered.is_some();
+    if let Some(rule) = plan.remembered.filter(|_| !anyway) {
+        // The host looks again by itself, and asks when the list is another one by then.
+        let rule = visible(&rule);
+        ctx.ui
+            .say(&format!("Files of this computer by a rule (`agentbox grants` shows it): {rule}"));
+        return Ok(None);
+    }
     ctx.ui.say("The project's agentbox.yaml wants files of this computer in the box:\n");
     ctx.ui.say(&render(&ctx.ui, &plan.files));
-    match answer(&ctx.ui) {
-        Answer::Copy => {
-            Ok(Some(CarryChoice::Copy { digest: Some(plan.digest), by: CarryBy::Prompt }))
-        }
+    if let Some(changes) = &plan.changes {
+        ctx.ui.say(&format!("Since the list you agreed to: {}.\n", visible(changes)));
+    }
+    let digest = Some(plan.digest);
+    let copy = |remember| CarryChoice::Copy { digest, by: CarryBy::Prompt, remember };
+    match answer(&ctx.ui, known) {
+        Answer::Copy => Ok(Some(copy(false))),
+        Answer::Remember => Ok(Some(copy(true))),
         Answer::Without => Ok(Some(CarryChoice::Skip)),
         Answer::Cancel => Err(CommandError::new(Kind::Declined, "cancelled; no box was made")),
     }
@@ -143,12 +160,18 @@ fn render(ui: &Ui, files: &[CarryLine]) -> String {
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     Copy,
+    /// And the same list in every new box of the project.
+    Remember,
     Without,
     Cancel,
 }
 
-fn answer(ui: &Ui) -> Answer {
-    let choices = "[c]opy, [W]ithout these files, [q]uit";
+fn answer(ui: &Ui, known: bool) -> Answer {
+    let choices = if known {
+        "[c]opy, [W]ithout these files, [q]uit"
+    } else {
+        "[c]opy, copy this list [a]lways in this project, [W]ithout these files, [q]uit"
+    };
     loop {
         let mut stderr = io::stderr().lock();
         let _ = write!(stderr, "{} {choices}: ", ui.err.bold("Copy them?"));
@@ -168,6 +191,7 @@ fn answer(ui: &Ui) -> Answer {
 fn meant(line: &str) -> Option<Answer> {
     match line.trim().to_ascii_lowercase().as_str() {
         "c" | "copy" | "y" | "yes" => Some(Answer::Copy),
+        "a" | "always" => Some(Answer::Remember),
         "" | "w" | "without" | "skip" | "s" => Some(Answer::Without),
         "q" | "quit" | "n" | "no" | "cancel" => Some(Answer::Cancel),
         _ => None,
@@ -197,7 +221,8 @@ mod tests {
         assert_eq!(wish(&none, &[(YES, "1"), (HOW, "skip")]), Wish::Skip);
         assert_eq!(wish(&yes, &[]), Wish::Copy(CarryBy::Flag));
         assert_eq!(wish(&both, &[]), Wish::Skip);
-        assert_eq!(wish(&asks, &[(YES, "1"), (HOW, "skip")]), Wish::Ask);
+        assert_eq!(wish(&asks, &[(YES, "1"), (HOW, "skip")]), Wish::AskAnyway);
+        assert_eq!(wish(&none, &[(HOW, "ask")]), Wish::AskAnyway);
         assert!(none.wish(|_| Some("maybe".into())).is_err());
     }
 
@@ -205,6 +230,7 @@ mod tests {
     fn enter_is_careful() {
         assert_eq!(meant("\n"), Some(Answer::Without));
         assert_eq!(meant("Copy\n"), Some(Answer::Copy));
+        assert_eq!(meant("always\n"), Some(Answer::Remember));
         assert_eq!(meant("q\n"), Some(Answer::Cancel));
         assert_eq!(meant("what\n"), None);
     }

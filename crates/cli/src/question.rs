@@ -115,7 +115,7 @@ pub fn rule(
     now: &Zoned,
 ) -> Option<String> {
     let remember = question.remember.as_ref()?;
-    if breadth == Breadth::Kind && remember.kind.is_none() {
+    if !remember.allows(reach) || breadth == Breadth::Kind && remember.kind.is_none() {
         return None;
     }
     let name = question.box_name.as_str();

@@ -96,6 +96,7 @@ pub fn questions() -> Vec<Question> {
         remember: Some(Remember {
             exact: "push to fix-login of github.com/acme/shop-api".into(),
             kind: Some("push to any branch of github.com/acme/shop-api".into()),
+            only: None,
         }),
         created_at: NOW_MS - 12_000,
         expires_at: NOW_MS + 888_000,

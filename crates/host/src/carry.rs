@@ -3,20 +3,25 @@
 //!
 //! The file is one a box may have written, through a merge. So a yes is always for one list as it is on
 //! disk right now: from the person who makes the box, by its digest, or as a question to whoever watches.
+//! A yes that is remembered is for one project and what its list says; see [`Plan::said`].
 
 use crate::config::read_project_file;
 use crate::core::Core;
-use approvals::{Asker, Draft};
-use boxes::carry::{Plan, resolve};
+use approvals::{AskError, Asker, Draft, Rememberable, Scope};
+use boxes::carry::{Plan, Since, Then, resolve};
 use boxes::{Boxes, Record};
 use project::{FILE_NAME, Project, Run};
 use protocol::carry::{Carried, CarryBy, CarryChoice, CarryKind, CarryLine, CarryPlan};
 use protocol::control::{ControlError, CreateBox, ErrorCode};
-use protocol::question::{Evidence, FileLine, Outcome, Tier};
+use protocol::question::{Evidence, FileLine, Grant, Outcome, Reach, Tier};
 use protocol::text::{shortened, size};
 use protocol::{BoxId, BoxName};
 use relay::Entry;
 use std::path::{Path, PathBuf};
+
+const METHOD: &str = "carry";
+/// Sources that a rule names.
+const NAMED: usize = 3;
 
 /// What the project's file says, as far as making a box is concerned.
 pub(crate) struct Checked {
@@ -45,7 +50,14 @@ impl Core {
             boxes::project::project_root(workspace).await.map_err(crate::engine::control_error)?;
         let (project, warnings) = read(&root).await?;
         let plan = self.resolved(project, &root).await?;
-        Ok(CarryPlan { files: plan.lines(), digest: plan.digest(), warnings })
+        let known = self.known(&plan, &root).await?;
+        Ok(CarryPlan {
+            files: marked(&plan, known.since.as_ref()),
+            digest: plan.digest(),
+            warnings,
+            remembered: known.rule,
+            changes: known.since.as_ref().map(Since::in_words),
+        })
     }
 
     /// Checks the project's file, and asks about what it wants copied. Nothing has been made yet.
@@ -71,18 +83,29 @@ impl Core {
         }
         let plan = self.resolved(project, root).await?;
         let by = match &request.carry {
-            Some(CarryChoice::Copy { digest, by }) => {
+            Some(CarryChoice::Copy { digest, by, remember }) => {
                 if digest.as_ref().is_some_and(|digest| *digest != plan.digest()) {
                     let text = "carry: the list or its files changed after they were shown";
                     return Err(ControlError::new(ErrorCode::DigestMismatch, text)
                         .hint("make the box again, and look at the list once more."));
                 }
+                if *remember {
+                    if digest.is_none() {
+                        let text = "carry: only a list that was shown can be remembered";
+                        return Err(ControlError::new(ErrorCode::Usage, text));
+                    }
+                    self.remember_list(&plan, root, id, name).await?;
+                }
                 *by
             }
             _ if plan.copies() == 0 => return Ok(Checked { warnings, carry: None, images }),
-            _ => {
-                self.ask_to_carry(&plan, root, id, name).await?;
-                CarryBy::Question
+            choice => {
+                let mut known = self.known(&plan, root).await?;
+                let mut draft = draft(&plan, root, id, name, known.since.take());
+                if *choice == Some(CarryChoice::Ask) && known.rule.is_some() {
+                    draft.remember = None;
+                }
+                self.ask_to_carry(draft).await?
             }
         };
         Ok(Checked { warnings, carry: Some((plan, by)), images })
@@ -101,22 +124,49 @@ impl Core {
         })
     }
 
-    async fn ask_to_carry(
+    /// What rules say about this list, or how it differs from the newest one that there is a rule for. Only
+    /// told: what counts is what the broker finds.
+    async fn known(&self, plan: &Plan, root: &Path) -> Result<Known, ControlError> {
+        let (key, at) = (key(plan, root), root.display().to_string());
+        let of_project =
+            |g: &Grant| g.method == METHOD && g.reach == Reach::Project && g.project_root == at;
+        let rules: Vec<Grant> = self.store.grants().await?.into_iter().filter(of_project).collect();
+        if let Some(rule) = rules.iter().find(|rule| rule.scope == key) {
+            return Ok(Known { rule: Some(rule.sentence.clone()), since: None });
+        }
+        let said = rules.first().and_then(|rule| rule.scope.strip_suffix(&place(root)));
+        Ok(Known { rule: None, since: said.map(|said| plan.since(said)) })
+    }
+
+    /// Makes the rule that a person wanted who was shown the list at a terminal.
+    async fn remember_list(
         &self,
         plan: &Plan,
         root: &Path,
         id: &BoxId,
         name: &BoxName,
     ) -> Result<(), ControlError> {
+        if plan.copies() == 0 || self.known(plan, root).await?.rule.is_some() {
+            return Ok(());
+        }
+        let kept = self.broker.remember(&draft(plan, root, id, name, None)).await;
+        kept.map(|_| ()).map_err(failed)
+    }
+
+    async fn ask_to_carry(&self, draft: Draft) -> Result<CarryBy, ControlError> {
+        if self.broker.allowed_by_rule(&draft).await.map_err(failed)?.is_some() {
+            return Ok(CarryBy::Rule);
+        }
         if !self.broker.is_attended() {
             let text = "carry: files of this computer are copied only when a person agrees, and nobody is here to ask";
             return Err(ControlError::new(ErrorCode::Failed, text)
                 .hint("AGENTBOX_CARRY_YES=1 or --carry-yes copies them.")
                 .hint("AGENTBOX_CARRY=skip or --carry skip makes a box without them."));
         }
-        let outcome = self.broker.ask(draft(plan, root, id, name)).await;
+        let outcome = self.broker.ask(draft).await;
         match outcome {
-            Ok(outcome) if outcome.is_yes() => Ok(()),
+            Ok(Outcome::Granted { .. }) => Ok(CarryBy::Rule),
+            Ok(outcome) if outcome.is_yes() => Ok(CarryBy::Question),
             Ok(Outcome::Denied { .. }) => {
                 let text = "carry: the files were not allowed; no box was made";
                 Err(ControlError::new(ErrorCode::Failed, text)
@@ -127,7 +177,7 @@ impl Core {
                 Err(ControlError::new(ErrorCode::Failed, text)
                     .hint("--carry skip makes a box without them."))
             }
-            Err(e) => Err(ControlError::new(ErrorCode::Failed, format!("carry: {e}"))),
+            Err(e) => Err(failed(e)),
         }
     }
 
@@ -210,8 +260,57 @@ fn read_now(root: &Path) -> Result<(Project, Vec<String>), ControlError> {
     Ok((project, parsed.warnings.iter().map(line).collect()))
 }
 
-fn draft(plan: &Plan, root: &Path, id: &BoxId, name: &BoxName) -> Draft {
-    let lines = plan.lines();
+/// What is known about a list from before.
+struct Known {
+    /// The rule that covers it, as its sentence.
+    rule: Option<String>,
+    since: Option<Since>,
+}
+
+#[allow(clippy::needless_pass_by_value, reason = "what is given to map_err")]
+fn failed(e: AskError) -> ControlError {
+    ControlError::new(ErrorCode::Failed, format!("carry: {e}"))
+}
+
+/// The lines of a list; what a person has not said yes to for good is marked, once there is such a thing.
+fn marked(plan: &Plan, since: Option<&Since>) -> Vec<CarryLine> {
+    let mut lines = plan.lines();
+    for (line, then) in lines.iter_mut().zip(since.iter().flat_map(|since| &since.entries)) {
+        let mark = match then {
+            Then::Same => continue,
+            Then::Changed => "changed",
+            Then::New => "new",
+        };
+        line.notes.insert(0, mark.to_owned());
+    }
+    lines
+}
+
+/// What a rule covers: this list, of this project.
+fn key(plan: &Plan, root: &Path) -> String {
+    format!("{}{}", plan.said(), place(root))
+}
+
+fn place(root: &Path) -> String {
+    format!(" {root:?}")
+}
+
+fn rememberable(plan: &Plan, root: &Path, there: &[&CarryLine]) -> Rememberable {
+    let named = there.iter().take(NAMED).map(|line| shortened(&line.src, 60));
+    let mut names = named.collect::<Vec<_>>().join(", ");
+    if there.len() > NAMED {
+        names.push_str(&format!(" and {} more", there.len() - NAMED));
+    }
+    let what = format!("start with copies of just {names}");
+    Rememberable {
+        exact: Scope { key: key(plan, root), what },
+        kind: None,
+        only: Some(Reach::Project),
+    }
+}
+
+fn draft(plan: &Plan, root: &Path, id: &BoxId, name: &BoxName, since: Option<Since>) -> Draft {
+    let lines = marked(plan, since.as_ref());
     let there: Vec<&CarryLine> = lines.iter().filter(|l| l.kind != CarryKind::Missing).collect();
     let many = match there.as_slice() {
         [one] => one.src.clone(),
@@ -239,19 +338,25 @@ fn draft(plan: &Plan, root: &Path, id: &BoxId, name: &BoxName) -> Draft {
             project: protocol::text::visible(&project),
             project_root: root.display().to_string(),
         },
-        method: "carry".to_owned(),
+        method: METHOD.to_owned(),
         tier: Tier::Sensitive,
         title: format!("Copy {many} into the new box {name}"),
         target: protocol::text::visible(&root.join(FILE_NAME).display().to_string()),
         evidence: Evidence {
             files: files.collect(),
-            summary: Some(format!("{} in all", size(total))),
+            summary: Some(match since {
+                Some(since) => {
+                    let since = since.in_words();
+                    format!("{} in all; since the list you agreed to: {since}", size(total))
+                }
+                None => format!("{} in all", size(total)),
+            }),
             ..Evidence::default()
         },
         warnings,
         argv: vec!["agentbox".to_owned(), "create".to_owned(), root.display().to_string()],
         plan: plan.digest(),
-        remember: None,
+        remember: Some(rememberable(plan, root, &there)),
         timeout: None,
     }
 }
@@ -274,3 +379,6 @@ impl crate::Api {
         self.core.carry_plan(&workspace).await
     }
 }
+
+#[cfg(test)]
+mod tests;

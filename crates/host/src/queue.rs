@@ -132,7 +132,9 @@ impl Api {
         let (gate, login) = self.core.checked_job(&submit).await?;
         let mut submit = submit;
         // A yes is for the list as it is now, whenever there is room.
-        if let Some(CarryChoice::Copy { digest: digest @ None, .. }) = &mut submit.create.carry {
+        if let Some(CarryChoice::Copy { digest: digest @ None, remember: false, .. }) =
+            &mut submit.create.carry
+        {
             let workspace = crate::create::workspace(&submit.create.workspace)?;
             *digest = Some(self.core.carry_plan(&workspace).await?.digest);
         }

@@ -12,6 +12,12 @@ pub struct CarryPlan {
     pub digest: String,
     /// What a person should know of the file.
     pub warnings: Vec<String>,
+    /// The rule that says yes to this list, as its sentence.
+    #[serde(default)]
+    pub remembered: Option<String>,
+    /// How the list differs from one a rule says yes to: “1 new, 2 as they were”.
+    #[serde(default)]
+    pub changes: Option<String>,
 }
 
 /// One entry of the list.
@@ -54,9 +60,17 @@ pub enum CarryKind {
 pub enum CarryChoice {
     /// Copy. With a digest only the list that was shown.
     #[serde(rename_all = "camelCase")]
-    Copy { digest: Option<String>, by: CarryBy },
+    Copy {
+        digest: Option<String>,
+        by: CarryBy,
+        /// And the same list again in every new box of the project. Only with a digest.
+        #[serde(default)]
+        remember: bool,
+    },
     /// A box without these files.
     Skip,
+    /// Ask, also when a rule would say yes.
+    Ask,
 }
 
 /// How a yes was given.
@@ -70,6 +84,8 @@ pub enum CarryBy {
     Env,
     /// As a question of the host's.
     Question,
+    /// Once for this list, at one of those.
+    Rule,
 }
 
 /// What was copied. Contents are never kept.

@@ -127,11 +127,24 @@ pub struct Remember {
     pub exact: String,
     /// The same kind of thing elsewhere, when there is such a thing.
     pub kind: Option<String>,
+    /// Whom a rule covers, when that is no choice: a box that is only being made has no other use of one.
+    #[serde(default)]
+    pub only: Option<Reach>,
 }
 
 impl Remember {
     /// Until somebody removes it, as seconds: nobody who made such a rule sees its end.
     pub const ALWAYS: u64 = 100 * 365 * 24 * 3600;
+
+    /// Whom a rule can cover.
+    pub fn allows(&self, reach: Reach) -> bool {
+        self.only.is_none_or(|only| only == reach)
+    }
+
+    /// The least a rule can cover.
+    pub fn least(&self) -> Reach {
+        self.only.unwrap_or_default()
+    }
 
     /// The rule in one sentence, without its end in time.
     pub fn sentence(

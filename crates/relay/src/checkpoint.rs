@@ -163,6 +163,7 @@ fn draft(
     draft.argv.extend(create.replace.then(|| "--replace".into()));
     draft.plan = format!("{wanted:?}");
     draft.remember = create.is_plain().then(|| Rememberable {
+        only: None,
         exact: Scope { key: "plain".into(), what: "save checkpoints of itself".into() },
         kind: None,
     });

@@ -559,6 +559,7 @@ fn to_host_draft(
     let marked = files(targets).any(|t| t.overwrites() || is_special(t) || !is_simple(t, place));
     let wide = is_wide(&place.folder, ground);
     draft.remember = (!marked && !wide && total <= ground.large).then(|| Rememberable {
+        only: None,
         exact: Scope {
             key: place.folder.to_string_lossy().into_owned(),
             what: format!("copy new files to {}", shortened(&shown(&place.folder), SHOWN_PATH)),
@@ -661,7 +662,7 @@ fn remember_from_host(gathered: &Gathered, ground: &Ground, total: u64) -> Optio
         key: format!("within {}", ground.workspace.display()),
         what: format!("copy files of {} that look harmless", shown(&ground.workspace)),
     });
-    Some(Rememberable { exact, kind })
+    Some(Rememberable { exact, kind, only: None })
 }
 
 /// What is bound to the answer beside what is shown: the very bytes, and what each file meets.

@@ -251,7 +251,7 @@ pub(crate) fn shown(argv: &[String]) -> Vec<String> {
 
 pub(crate) fn rememberable(scopes: Scopes) -> Rememberable {
     let scope = |s: connectors::connector::Scope| Scope { key: s.key, what: visible(&s.what) };
-    Rememberable { exact: scope(scopes.exact), kind: scopes.kind.map(scope) }
+    Rememberable { exact: scope(scopes.exact), kind: scopes.kind.map(scope), only: None }
 }
 
 /// A connector sets only variables of its own program's: any other could steer what else is run.

@@ -19,7 +19,7 @@ impl Form {
     /// None when there can be no rule.
     pub fn new(question: &Question) -> Option<Self> {
         let remember = question.remember.clone()?;
-        let wish = Rc::new(Cell::new(Wish::default()));
+        let wish = Rc::new(Cell::new(Wish::least(&remember)));
         let sentence = text_of("");
         sentence.set_attributes(Some(&bold(1.0)));
         let tell = teller(question.clone(), remember.clone(), wish.clone(), &sentence);
@@ -27,8 +27,10 @@ impl Form {
         let choices = gtk::Grid::new();
         choices.set_column_spacing(GAP.unsigned_abs());
         choices.set_row_spacing(10);
-        let who = radios(rule::who(question), Wish::set_reach, &wish, &tell);
-        row(&choices, 0, "Who", &stacked(&who));
+        let who = radios(rule::who(question, &remember), Wish::set_reach, &wish, &tell);
+        if !who.is_empty() {
+            row(&choices, 0, "Who", &stacked(&who));
+        }
         let what = radios(rule::what(&remember), Wish::set_breadth, &wish, &tell);
         if !what.is_empty() {
             row(&choices, 1, "What", &stacked(&what));

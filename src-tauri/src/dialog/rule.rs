@@ -23,9 +23,9 @@ pub struct Wish {
     pub until: Until,
 }
 
-impl Default for Wish {
-    fn default() -> Self {
-        Self { reach: Reach::Box, breadth: Breadth::Exact, until: Until::Hour }
+impl Wish {
+    pub fn least(remember: &Remember) -> Self {
+        Self { reach: remember.least(), breadth: Breadth::Exact, until: Until::Hour }
     }
 }
 
@@ -40,7 +40,11 @@ fn choice<T>(value: T, label: &'static str, adds: impl Into<String>) -> Choice<T
     Choice { value, label, adds: adds.into() }
 }
 
-pub fn who(question: &Question) -> Vec<Choice<Reach>> {
+/// None to choose when there is one only.
+pub fn who(question: &Question, remember: &Remember) -> Vec<Choice<Reach>> {
+    if remember.only.is_some() {
+        return Vec::new();
+    }
     let others = format!("also every other box of {}, new ones too", question.project);
     vec![
         choice(Reach::Box, "This box", ""),
@@ -127,14 +131,18 @@ mod tests {
     }
 
     fn remember() -> Remember {
-        Remember { exact: "push to a of x".into(), kind: Some("push to any branch of x".into()) }
+        Remember {
+            exact: "push to a of x".into(),
+            kind: Some("push to any branch of x".into()),
+            only: None,
+        }
     }
 
     #[test]
     fn the_rule_is_one_sentence() {
         let question = question(1, "fix-login", "Push");
         let of = |wish: Wish| wish.sentence(&question, &remember(), &ten());
-        let least = Wish::default();
+        let least = Wish::least(&remember());
         assert_eq!(of(least), "Let fix-login push to a of x until 11:00.");
         let wide = Wish { reach: Reach::Project, breadth: Breadth::Kind, until: Until::Today };
         assert_eq!(
@@ -149,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_verdict_is_what_the_sentence_says() {
-        let of = |until| match (Wish { until, ..Wish::default() }).verdict(&ten()) {
+        let of = |until| match (Wish { until, ..Wish::least(&remember()) }).verdict(&ten()) {
             Verdict::Remember { seconds, .. } => seconds,
             _ => 0,
         };
@@ -160,12 +168,25 @@ mod tests {
     #[test]
     fn wider_choices_say_what_they_add() {
         let question = question(1, "fix-login", "Push");
-        let adds: Vec<_> = who(&question).into_iter().map(|c| c.adds).collect();
+        let adds: Vec<_> = who(&question, &remember()).into_iter().map(|c| c.adds).collect();
         assert_eq!(adds[0], "");
         assert!(adds[1].contains("every other box of shop-api"));
         assert!(adds[2].contains("every other project"));
         assert!(what(&remember())[1].adds.starts_with("also: push to any"));
         assert!(what(&Remember { kind: None, ..remember() }).is_empty());
         assert_eq!(until().len(), 4);
+    }
+
+    #[test]
+    fn whom_it_covers_is_no_choice_where_there_is_one_only() {
+        let question = question(1, "fix-login", "Copy");
+        let project = Remember { kind: None, only: Some(Reach::Project), ..remember() };
+        assert!(who(&question, &project).is_empty());
+        let least = Wish::least(&project);
+        assert_eq!(
+            least.sentence(&question, &project, &ten()),
+            "Let every box of shop-api push to a of x until 11:00."
+        );
+        assert!(matches!(least.verdict(&ten()), Verdict::Remember { reach: Reach::Project, .. }));
     }
 }

@@ -20,9 +20,9 @@ export interface Wish {
   until: Until;
 }
 
-/** What is least: this box, exactly this, an hour. */
-export function narrowest(): Wish {
-  return { reach: "box", breadth: "exact", until: "hour" };
+/** What is least: this box, exactly this, an hour. Some rules can only be for a project. */
+export function narrowest(question?: Question): Wish {
+  return { reach: question?.remember?.only ?? "box", breadth: "exact", until: "hour" };
 }
 
 export function seconds(until: Until, now: number): number {

@@ -124,6 +124,7 @@ fn draft(title: &str) -> Draft {
         remember: Some(Rememberable {
             exact: scope("origin main", "push to main"),
             kind: Some(scope("origin *", "push to any branch")),
+            only: None,
         }),
         timeout: None,
     }
@@ -357,9 +358,18 @@ async fn what_is_asked_every_time_cannot_be_remembered_by_any_way_in() {
     narrow.remember.as_mut().unwrap().kind = None;
     let kind = Verdict::Remember { reach: Reach::Box, breadth: Breadth::Kind, seconds: 60 };
     let no_time = Verdict::Remember { reach: Reach::Box, breadth: Breadth::Exact, seconds: 0 };
-    for (draft, verdict) in
-        [(force, REMEMBER), (never, REMEMBER), (narrow, kind), (draft("one"), no_time)]
-    {
+    let mut project = draft("a box to be made");
+    project.remember.as_mut().unwrap().only = Some(Reach::Project);
+    let everywhere =
+        Verdict::Remember { reach: Reach::Everywhere, breadth: Breadth::Exact, seconds: 60 };
+    for (draft, verdict) in [
+        (force, REMEMBER),
+        (never, REMEMBER),
+        (narrow, kind),
+        (draft("one"), no_time),
+        (project.clone(), REMEMBER),
+        (project, everywhere),
+    ] {
         let (broker, notes, _) = broker();
         let title = draft.title.clone();
         let task = asked_with(&broker, draft).await;
@@ -547,4 +557,28 @@ async fn relay_a25_every_part_a_person_sees_and_the_plan_is_in_the_digest() {
         change(&mut other);
         assert_ne!(other.fingerprint(), plain, "{other:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rule_made_at_a_terminal_covers_what_one_made_at_a_question_would() {
+    let (broker, notes, _) = broker();
+    let mut making = draft("a box to be made");
+    making.remember.as_mut().unwrap().only = Some(Reach::Project);
+    assert!(broker.allowed_by_rule(&making).await.unwrap().is_none());
+    assert!(broker.remember(&making).await.unwrap());
+    let grant = notes.grants.lock().unwrap()[0].clone();
+    assert_eq!((grant.reach, grant.scope.as_str()), (Reach::Project, "origin main"));
+    assert_eq!(grant.sentence, "Let every box of shop push to main");
+    assert!(grant.is_endless());
+    let mut next = making.clone();
+    next.asker.box_id = "b00000002".parse().unwrap();
+    assert!(broker.allowed_by_rule(&next).await.unwrap().is_some());
+    next.asker.project_root = "/home/ada/docs".into();
+    assert!(broker.allowed_by_rule(&next).await.unwrap().is_none());
+
+    making.tier = Tier::Irreversible;
+    assert!(!broker.remember(&making).await.unwrap());
+    making.remember = None;
+    assert!(!broker.remember(&making).await.unwrap());
+    assert_eq!(notes.grants.lock().unwrap().len(), 1);
 }

@@ -14,7 +14,7 @@ use crate::time;
 use clap::ValueEnum;
 use jiff::{Timestamp, Zoned};
 use protocol::control::{ErrorCode, Request};
-use protocol::question::{Breadth, Question, Reach, Surface, Verdict};
+use protocol::question::{Breadth, Question, Reach, Remember, Surface, Verdict};
 use protocol::text::visible;
 
 /// Allow what a box asks for
@@ -37,9 +37,10 @@ pub struct Args {
     #[arg(long = "for", value_name = "TIME", value_parser = time::parse_remembered)]
     remember: Option<u64>,
 
-    /// Whom the rule covers
-    #[arg(long, value_name = "WHO", default_value = "box", requires = "remember")]
-    reach: Who,
+    /// Whom the rule covers; without it, the box that asks, or the project where a rule can be for
+    /// nothing less
+    #[arg(long, value_name = "WHO", requires = "remember")]
+    reach: Option<Who>,
 
     /// Let the rule cover everything of this kind, not only exactly this
     #[arg(long, requires = "remember")]
@@ -82,7 +83,7 @@ pub struct Which {
 impl Args {
     /// The other answer to the same question.
     pub fn deny(self, ctx: &Context) -> Outcome {
-        answer(ctx, &self.which, Verdict::Deny)
+        answer(ctx, &self.which, |_| Verdict::Deny)
     }
 
     /// One of the answers it offers.
@@ -99,21 +100,22 @@ impl Args {
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let breadth = if args.kind { Breadth::Kind } else { Breadth::Exact };
-    let verdict = match args.remember {
-        Some(seconds) => Verdict::Remember { reach: args.reach.into(), breadth, seconds },
-        None => Verdict::AllowOnce,
-    };
-    answer(ctx, &args.which, verdict)
+    answer(ctx, &args.which, |question| {
+        let Some(seconds) = args.remember else { return Verdict::AllowOnce };
+        let least = || question.remember.as_ref().map(Remember::least).unwrap_or_default();
+        Verdict::Remember { reach: args.reach.map_or_else(least, Reach::from), breadth, seconds }
+    })
 }
 
 /// Finds the question, asks where the name alone is not enough, answers and says what it did.
-pub fn answer(ctx: &Context, which: &Which, verdict: Verdict) -> Outcome {
+pub fn answer(ctx: &Context, which: &Which, verdict: impl Fn(&Question) -> Verdict) -> Outcome {
     let client = ctx.client()?;
     let open: Vec<Question> = client.call(&Request::Questions)?;
     let (question, named_by) = match &which.id {
         Some(named) => question::find(&open, named)?,
         None => (only(ctx, &open)?, NamedBy::BoxName),
     };
+    let verdict = verdict(question);
     let rule = rule(question, verdict)?;
     if verdict != Verdict::Deny && !ctx.ui.interactive && which.digest.is_none() {
         return Err(unread(question, &open));
@@ -142,6 +144,16 @@ fn rule(question: &Question, verdict: Verdict) -> Result<Option<String>, Command
         None if question.remember.is_none() => {
             Err(CommandError::usage("this is asked every time and cannot be remembered")
                 .hint("it can be allowed once"))
+        }
+        None if question.remember.as_ref().is_some_and(|r| !r.allows(reach)) => {
+            let least =
+                question::rule(question, Reach::Project, Breadth::Exact, seconds, &Zoned::now());
+            let error =
+                CommandError::usage("there can be no rule for these boxes at this question");
+            let error = least
+                .into_iter()
+                .fold(error, |e, rule| e.hint(format!("there can be this one: {rule}")));
+            Err(error.hint("leave --reach out"))
         }
         None => {
             Err(CommandError::usage("there is no wider kind of this question")
@@ -247,5 +259,8 @@ mod tests {
         let mut narrow = open[0].clone();
         narrow.remember.as_mut().unwrap().kind = None;
         assert!(of(&narrow, Breadth::Kind).unwrap_err().contains("no wider kind"));
+        let mut project = narrow.clone();
+        project.remember.as_mut().unwrap().only = Some(Reach::Project);
+        assert!(of(&project, Breadth::Exact).unwrap_err().contains("no rule for these boxes"));
     }
 }

@@ -18,5 +18,5 @@ pub struct Args {
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
-    approve::answer(ctx, &args.which, Verdict::Deny)
+    approve::answer(ctx, &args.which, |_| Verdict::Deny)
 }

@@ -293,6 +293,7 @@ pub fn a_question() -> Question {
         remember: Some(Remember {
             exact: "push to fix-login of github.com/acme/shop-api".into(),
             kind: Some("push to any branch of github.com/acme/shop-api".into()),
+            only: None,
         }),
         created_at: 0,
         expires_at: 0,

@@ -138,6 +138,7 @@ fn draft(
     let shown = u32::try_from(landing.commits.len()).unwrap_or(0);
     draft.evidence.more_commits = landing.count.saturating_sub(shown);
     draft.remember = (!land.force).then(|| Rememberable {
+        only: None,
         exact: Scope {
             key: format!("{repository} {dest}"),
             what: format!("add its commits to local branch {dest} of {repository}"),

@@ -195,6 +195,7 @@ fn draft(call: &Call, worktree: &Worktree, prepared: &Prepared) -> Draft {
     // to trying is no yes to doing.
     let remembers = preview.ci.is_empty() && !push.dry_run && !push.tags;
     draft.remember = remembers.then(|| Rememberable {
+        only: None,
         exact: Scope {
             key: format!("{address} {branch} lease={lease}"),
             what: format!("push to {branch} of {target}"),

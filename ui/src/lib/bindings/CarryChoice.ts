@@ -4,4 +4,8 @@ import type { CarryBy } from "./CarryBy";
 /**
  * What a person decided beforehand.
  */
-export type CarryChoice = { "kind": "copy", digest: string | null, by: CarryBy, } | { "kind": "skip" };
+export type CarryChoice = { "kind": "copy", digest: string | null, by: CarryBy, 
+/**
+ * And the same list again in every new box of the project. Only with a digest.
+ */
+remember: boolean, } | { "kind": "skip" } | { "kind": "ask" };

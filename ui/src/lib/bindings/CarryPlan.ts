@@ -12,4 +12,12 @@ digest: string,
 /**
  * What a person should know of the file.
  */
-warnings: Array<string>, };
+warnings: Array<string>, 
+/**
+ * The rule that says yes to this list, as its sentence.
+ */
+remembered: string | null, 
+/**
+ * How the list differs from one a rule says yes to: “1 new, 2 as they were”.
+ */
+changes: string | null, };

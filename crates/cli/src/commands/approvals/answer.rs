@@ -259,7 +259,9 @@ impl Session {
             }
             "remember" => {
                 let id = shown.question.id.clone();
-                self.making = Some(Making { id, reach: None, breadth: None, seconds: None });
+                // Nothing to choose where there is one only.
+                let reach = shown.question.remember.as_ref().and_then(|r| r.only);
+                self.making = Some(Making { id, reach, breadth: None, seconds: None });
                 self.next_choice(now).map(Step::Say).into_iter().collect()
             }
             _ => Step::say(self.show(shown, now).trim_end()),

@@ -108,6 +108,20 @@ fn a_rule_is_made_in_small_steps_and_confirmed() {
 }
 
 #[test]
+fn whom_a_rule_covers_is_no_choice_where_there_is_one_only() {
+    let mut question = samples::questions().remove(0);
+    let remember = question.remember.as_mut().unwrap();
+    (remember.kind, remember.only) = (None, Some(Reach::Project));
+    let mut session = Session::new(Look::PLAIN);
+    session.event(HostEvent::Asked { question }, &now());
+    assert!(said(&session.line("remember 3fa9", &now())).contains("Until?"));
+    assert!(said(&session.line("1", &now())).contains("Let every box of shop-api push"));
+    let wanted =
+        Verdict::Remember { reach: Reach::Project, breadth: Breadth::Exact, seconds: 3600 };
+    assert_eq!(verdict(&session.line("allow 3fa9", &now())), Some(wanted));
+}
+
+#[test]
 fn a_rule_may_have_any_of_the_offered_ends() {
     for (word, wanted) in
         [("2", 86_400), ("3", 30 * 86_400), ("4", Remember::ALWAYS), ("2h", 7200), ("90d", 0)]
