@@ -62,7 +62,8 @@ impl Offer {
             Offer::Once => "Allow once".to_owned(),
             Offer::Remember(reach) => {
                 let (name, project) = (question.box_name.as_str(), &question.project);
-                question.remember.as_ref()?.sentence(name, project, reach, Breadth::Exact)
+                let remember = question.remember.as_ref().filter(|r| r.allows(reach))?;
+                remember.sentence(name, project, reach, Breadth::Exact)
             }
         })
     }
@@ -95,6 +96,9 @@ mod tests {
         let all = ["1 \"deny\"", "2 \"once\"", "3 \"box\"", "4 \"project\"", "5 \"everywhere\""];
         assert_eq!(of(&open[0]), all);
         assert_eq!(of(&open[1]), all[..2], "asked every time");
+        let mut project = open[0].clone();
+        project.remember.as_mut().unwrap().only = Some(Reach::Project);
+        assert_eq!(of(&project), [all[0], all[1], all[3]], "a number keeps its meaning");
         let says = &with_offers(&open[0]).unwrap()["options"][3]["says"];
         assert!(says.as_str().unwrap().starts_with("Let every box of "), "{says}");
     }

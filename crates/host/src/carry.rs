@@ -291,8 +291,9 @@ fn key(plan: &Plan, root: &Path) -> String {
     format!("{}{}", plan.said(), place(root))
 }
 
+/// Two paths that only look alike are two.
 fn place(root: &Path) -> String {
-    format!(" {root:?}")
+    format!(" {}", root.as_os_str().as_encoded_bytes().escape_ascii())
 }
 
 fn rememberable(plan: &Plan, root: &Path, there: &[&CarryLine]) -> Rememberable {

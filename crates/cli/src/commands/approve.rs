@@ -94,7 +94,7 @@ impl Args {
             )
             .hint("--option box remembers it for this box"));
         }
-        answer(ctx, &self.which, offer.verdict(self.remember))
+        answer(ctx, &self.which, |_| offer.verdict(self.remember))
     }
 }
 
@@ -153,7 +153,7 @@ fn rule(question: &Question, verdict: Verdict) -> Result<Option<String>, Command
             let error = least
                 .into_iter()
                 .fold(error, |e, rule| e.hint(format!("there can be this one: {rule}")));
-            Err(error.hint("leave --reach out"))
+            Err(error.hint("choose the project instead"))
         }
         None => {
             Err(CommandError::usage("there is no wider kind of this question")
