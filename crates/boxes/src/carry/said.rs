@@ -109,6 +109,7 @@ fn digest(of: &serde_json::Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::tests::Host;
+    use super::Then::{Changed, New, Same};
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -185,7 +186,6 @@ mod tests {
         let before = said(&host, "[~/notes, '~/other=/o', '~/other=/p']");
         let plan = host.resolve("[~/notes, '~/notes=/o', '~/other=/new']", 1000).unwrap();
         let since = plan.since(&before);
-        use super::Then::{Changed, New, Same};
         assert_eq!((since.entries.as_slice(), since.gone), (&[Same, Changed, New][..], 1));
         assert_eq!(since.in_words(), "1 new, 1 changed, 1 gone, 1 as it was");
         // Whatever stands there.

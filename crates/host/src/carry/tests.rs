@@ -61,12 +61,12 @@ fn what_is_new_since_a_remembered_list_is_marked() {
     let list = "[{src: ~/a, mode: 0600}, {src: ~/b, mode: 0600}, {src: ~/c, mode: 0600}]";
     let first = here.draft("shop", list, None);
     assert_eq!(shown(&first), ["0600", "0600", "0600"]);
-    assert_eq!(first.evidence.summary.unwrap(), "3 bytes in all");
+    assert_eq!(first.evidence.summary.unwrap(), "3 B in all");
     let before = "[{src: ~/a, mode: 0600}, {src: ~/b, mode: 0644}, ~/d]";
     let second = here.draft("shop", list, Some(before));
     assert_eq!(shown(&second), ["0600", "changed", "new"]);
     assert_eq!(
         second.evidence.summary.unwrap(),
-        "3 bytes in all; since the list you agreed to: 1 new, 1 changed, 1 gone, 1 as it was"
+        "3 B in all; since the list you agreed to: 1 new, 1 changed, 1 gone, 1 as it was"
     );
 }
