@@ -118,16 +118,18 @@ fn a_box_is_destroyed_from_the_menu_after_a_plain_yes_only() {
     stand_in(&world, "mnkill", "claude");
     let mut agent = terminal(&world, &["claude", "start", "mnkill"]);
     agent.shows("up");
-    agent.keys("\u{1}k");
+    // All in one, as a paste that a box has prepared: nobody has read the question.
+    agent.keys("\u{1}ky\r");
     agent.shows("Destroy mnkill? y or its name and Enter, Enter alone is no:");
-    agent.shows("1 uncommitted change will be lost");
+    agent.shows("Lost: 1 uncommitted change");
+    assert!(is_there(&world, "mnkill"));
     agent.keys("\r");
     agent.keys("hello\r");
     agent.shows("said hello");
     assert!(is_there(&world, "mnkill"));
     let asked = count(&agent, "Destroy mnkill?");
     agent.keys("\u{1}k");
-    shows_again(&agent, "will be lost", count(&agent, "will be lost"));
+    shows_again(&agent, "Lost: 1", count(&agent, "Lost: 1"));
     assert!(count(&agent, "Destroy mnkill?") > asked);
     agent.keys("y\r");
     let (status, text) = agent.end();
@@ -156,7 +158,7 @@ fn what_a_box_prints_neither_opens_the_menu_nor_answers_it() {
     assert!(!text.contains("Destroy mnbad?"), "{text:?}");
     shell.keys("k");
     shell.shows("Destroy mnbad?");
-    shell.shows("uncommitted change");
+    shell.shows("Nothing uncommitted");
     // Answers of a terminal the box has asked, one of them with the box's own words in it.
     shell.keys("\u{1b}[?62;22c\u{1b}[1;1R\u{1b}]lmnbad\ry\r\u{1b}\\\u{1b}[121u\u{1b}[13u");
     shell.keys("\u{1b}P1+r\ry\r\u{1b}\\\u{1b}[200~y\r\u{1b}[201~");

@@ -9,7 +9,7 @@ function answer(wants) {
   const said = textOf(last.content);
   const [, tool, input] = /^use (\w+) (\{.*\})$/m.exec(said) || [];
   // Some tools are named only when they are looked for; a request for a title has none at all.
-  const has = (wants.tools || []).length > 0;
+  const has = tool && (wants.tools || []).length > 0;
   const answered = Array.isArray(last.content) && last.content.some((part) => part.type === "tool_result");
   if (has && !answered) return { type: "tool_use", id: "toolu_" + Date.now(), name: tool, input: JSON.parse(input) };
   return { type: "text", text: "All done here." };

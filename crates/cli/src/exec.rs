@@ -96,6 +96,7 @@ pub fn run_wrapped(
         view: view.clone(),
         gate: gate.clone(),
         writer,
+        hang_up: Arc::new(conversation.writer()?),
         leaving: leaving.clone(),
     };
     around.start();
@@ -105,13 +106,16 @@ pub fn run_wrapped(
         let _ = write(io::stdout().lock(), wrapper::RESTORED.as_bytes());
     }
     drop(raw);
+    let interrupted = interrupted.load(Ordering::SeqCst);
     match result {
+        // Nothing is begun for somebody who is gone.
+        _ if interrupted && left == Some(Left::ToDestroy) => {
+            Err(Ended::Here(CommandError::interrupted()))
+        }
         // Whoever leaves has left, however tmux ended.
         _ if left.is_some() => Ok((0, left)),
         Ok(code) => Ok((code, None)),
-        Err(_) if interrupted.load(Ordering::SeqCst) => {
-            Err(Ended::Here(CommandError::interrupted()))
-        }
+        Err(_) if interrupted => Err(Ended::Here(CommandError::interrupted())),
         Err(error) => Err(error),
     }
 }
@@ -169,12 +173,19 @@ fn listen(
     let mut signals = Signals::new([SIGWINCH, SIGINT, SIGTERM, SIGHUP])?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let (writer, gate, seen) = (writer.clone(), gate.clone(), interrupted.clone());
+    let resizing = Arc::new(AtomicBool::new(false));
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if signal == SIGWINCH {
-                let (cols, rows) = terminal::size();
-                if tty && lock(&writer).resize(cols, rows).is_err() {
-                    return;
+                // Beside this thread: a box that does not read must not keep signals from being heard.
+                if tty && !resizing.swap(true, Ordering::SeqCst) {
+                    let (writer, resizing) = (writer.clone(), resizing.clone());
+                    std::thread::spawn(move || {
+                        let mut writer = lock(&writer);
+                        resizing.store(false, Ordering::SeqCst);
+                        let (cols, rows) = terminal::size();
+                        let _ = writer.resize(cols, rows);
+                    });
                 }
             } else {
                 seen.store(true, Ordering::SeqCst);

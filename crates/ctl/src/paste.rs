@@ -7,7 +7,7 @@ use crate::places;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const KEPT: usize = 20;
 
@@ -38,7 +38,11 @@ fn keep(folder: &Path, name: &str, from: &mut impl io::Read) -> Result<()> {
     }
     copied.doing(doing)?;
     let entries = fs::read_dir(folder).doing(doing)?.flatten();
-    let mut all: Vec<_> = entries.map(|e| e.path()).filter(|p| p.is_file()).collect();
+    // One that begins with a dot is still being written.
+    let whole = |p: &PathBuf| {
+        p.is_file() && !p.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"."))
+    };
+    let mut all: Vec<_> = entries.map(|e| e.path()).filter(whole).collect();
     all.sort();
     for old in all.iter().take(all.len().saturating_sub(KEPT)) {
         let _ = fs::remove_file(old);

@@ -8,12 +8,17 @@ use super::menu::{Mode, Question};
 use crate::table::cut;
 use std::fmt::Write;
 
-/// Ends what was begun, then plain letters, no margins, no scrolling part, no colours, nothing inserted.
-const CLEAN: &str = "\x18\x1b\\\x0f\x1b(B\x1b[?6l\x1b[?69l\x1b[4l\x1b[r\x1b[0m";
+/// Ends what was begun, then plain letters, no margins, no scrolling part, no colours, nothing inserted or
+/// held back, and pastes that are told apart from keys.
+const CLEAN: &str =
+    "\x18\x1b\\\x1b[?2026l\x0f\x1b(B\x1b[?6l\x1b[?69l\x1b[4l\x1b[r\x1b[0m\x1b[?2004h";
+/// By their numbers: a box may have made all colours that have names the same.
+const COLOURS: &str = "\x1b[7m\x1b[38;2;20;20;20m\x1b[48;2;235;235;235m";
 /// What a program that did not end by itself may have left on: other screen, mouse, paste brackets, keys in
 /// other forms, focus, hidden cursor.
-pub const RESTORED: &str = "\x18\x1b\\\x0f\x1b(B\x1b[?6l\x1b[?69l\x1b[4l\x1b[r\x1b[0m\x1b[?1000l\x1b[?1002l\
-    \x1b[?1003l\x1b[?1006l\x1b[?1004l\x1b[?2004l\x1b[>4m\x1b[?1l\x1b>\x1b[?1049l\x1b[?25h";
+pub const RESTORED: &str = "\x18\x1b\\\x1b[?2026l\x1b[=0u\x0f\x1b(B\x1b[?6l\x1b[?69l\x1b[4l\x1b[r\x1b[0m\x1b[?1000l\x1b[?1002l\
+    \x1b[?1003l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?1004l\x1b[?2004l\x1b[?2031l\x1b[?2048l\x1b[>4m\
+    \x1b[?1l\x1b>\x1b[?1049l\x1b[=0u\x1b[?7h\x1b[0 q\x1b[?25h";
 
 const KEYS: &str = "c code  s screen  u url  t shell  k destroy  d detach  Esc back";
 
@@ -42,7 +47,7 @@ pub fn drawn(lines: &[String], (columns, rows): (u16, u16)) -> String {
     for line in lines {
         row += 1;
         // As high and wide as other lines, whatever it was before.
-        let _ = write!(out, "\x1b[{row};1H\x1b#5\x1b[2K\x1b[7m {} \x1b[0m", cut(line, width));
+        let _ = write!(out, "\x1b[{row};1H\x1b#5\x1b[2K{COLOURS} {} \x1b[0m", cut(line, width));
     }
     out.push_str("\x1b[?25h");
     out

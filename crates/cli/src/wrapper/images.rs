@@ -25,6 +25,8 @@ const HEAD: usize = 12;
 pub struct Image {
     content: Box<dyn Read + Send>,
     ending: &'static str,
+    /// For the person.
+    pub from: String,
 }
 
 /// The image a paste names; none when it names none. What is too large is an error.
@@ -42,7 +44,8 @@ pub fn named(paste: &[u8], limit: impl FnOnce() -> u64) -> Result<Option<Image>,
     }
     // As it is now: a file that grows meanwhile is not followed.
     let rest = file.take(bytes.saturating_sub(head.len() as u64));
-    Ok(Some(Image { content: Box::new(Cursor::new(head).chain(rest)), ending }))
+    let from = path.display().to_string();
+    Ok(Some(Image { content: Box::new(Cursor::new(head).chain(rest)), ending, from }))
 }
 
 /// The image on this computer's clipboard.
@@ -52,7 +55,8 @@ pub fn of_clipboard(limit: u64) -> Result<Option<Image>, String> {
         return Err(too_large("the image", bytes.len() as u64, limit));
     }
     let ending = kind(&bytes);
-    Ok(ending.map(|ending| Image { content: Box::new(Cursor::new(bytes)), ending }))
+    let from = "The image on the clipboard".to_owned();
+    Ok(ending.map(|ending| Image { content: Box::new(Cursor::new(bytes)), ending, from }))
 }
 
 fn too_large(what: &str, bytes: u64, limit: u64) -> String {

@@ -68,6 +68,14 @@ impl Menu {
         self.mode != Mode::Closed
     }
 
+    /// What is asked.
+    pub fn question(&self) -> Option<Question> {
+        match self.mode {
+            Mode::Asking(question, _) => Some(question),
+            _ => None,
+        }
+    }
+
     pub fn on(&mut self, token: Token) -> Vec<Do> {
         match &mut self.mode {
             Mode::Closed => match token {
@@ -145,10 +153,7 @@ impl Menu {
                 typed.push(c);
                 vec![Do::Draw]
             }
-            Key::Backspace => {
-                typed.pop();
-                vec![Do::Draw]
-            }
+            Key::Backspace => typed.pop().map(|_| Do::Draw).into_iter().collect(),
             Key::Enter => {
                 let yes = matches!(typed.as_str(), "y" | "Y" | "yes")
                     || (*question == Question::Destroy && *typed == self.name);

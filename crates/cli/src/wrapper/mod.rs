@@ -38,6 +38,11 @@ const LOOK: Duration = Duration::from_millis(200);
 const TOLD: Duration = Duration::from_secs(3);
 /// A command beside the session.
 const ASIDE: Duration = Duration::from_secs(30);
+/// Nobody types for so long before a question is asked, and nobody types longer than that.
+const SETTLED: Duration = Duration::from_millis(300);
+const UNSETTLED: Duration = Duration::from_secs(5);
+/// Keys that wait for a box that does not read.
+const QUEUE: usize = 256;
 /// tmux leaves at once; what is no tmux any more is hung up on.
 const LEAVING: Duration = Duration::from_secs(3);
 /// What tmux takes for: leave.
@@ -62,15 +67,40 @@ pub struct Wrapper {
     pub view: BoxView,
     pub gate: Gate,
     pub writer: Arc<Mutex<Writer>>,
+    /// Another one: the first may wait for a box that does not read.
+    pub hang_up: Arc<Writer>,
     pub leaving: Leaving,
+}
+
+/// On its way to the box.
+enum Going {
+    Keys(Vec<u8>),
+    Size(u16, u16),
+    End,
 }
 
 impl Wrapper {
     /// Takes over the keys; its threads end with the process.
     pub fn start(self) {
         let (tell, told) = sync_channel(1);
+        let (queue, next) = sync_channel(QUEUE);
+        let writer = self.writer.clone();
         std::thread::spawn(move || read_keys(&tell));
-        std::thread::spawn(move || Session::new(self).live(&told));
+        std::thread::spawn(move || carry_keys(&writer, &next));
+        std::thread::spawn(move || Session::new(self, queue).live(&told));
+    }
+}
+
+/// A box that does not read holds up this thread, and not the menu.
+fn carry_keys(writer: &Mutex<Writer>, next: &Receiver<Going>) {
+    for going in next {
+        let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+        // A box that is gone is noticed by whoever reads its output.
+        let _ = match going {
+            Going::Keys(bytes) => writer.stdin(&bytes),
+            Going::Size(columns, rows) => writer.resize(columns, rows),
+            Going::End => writer.stdin(b""),
+        };
     }
 }
 
@@ -90,19 +120,23 @@ fn read_keys(tell: &SyncSender<Vec<u8>>) {
 
 struct Session {
     around: Wrapper,
+    queue: SyncSender<Going>,
     decoder: Decoder,
     menu: Menu,
     /// What is said above a question, or instead of one.
     facts: String,
     until: Instant,
+    /// The question was there before its answer could be typed.
+    settled: bool,
     drawn_for: (u16, u16),
 }
 
 impl Session {
-    fn new(around: Wrapper) -> Self {
+    fn new(around: Wrapper, queue: SyncSender<Going>) -> Self {
         let menu = Menu::new(around.view.name.as_str());
         let (facts, until) = (String::new(), Instant::now());
-        Self { around, decoder: Decoder::new(), menu, facts, until, drawn_for: (0, 0) }
+        let (decoder, settled) = (Decoder::new(), false);
+        Self { around, queue, decoder, menu, facts, until, settled, drawn_for: (0, 0) }
     }
 
     fn live(mut self, keys: &Receiver<Vec<u8>>) {
@@ -126,42 +160,74 @@ impl Session {
                         typed.extend(bytes);
                         continue;
                     }
-                    self.send(&std::mem::take(&mut typed));
+                    self.send(std::mem::take(&mut typed));
                     self.perform(one);
                 }
+                if !self.settled && self.menu.question().is_some() {
+                    // What came along was typed, or pasted, before anybody could read the question.
+                    self.ask(keys);
+                    break;
+                }
             }
-            self.send(&typed);
+            self.send(typed);
             self.look();
         }
         self.around.gate.open();
-        let _ = self.writer().stdin(b"");
+        let _ = self.queue.send(Going::End);
     }
 
-    fn writer(&self) -> std::sync::MutexGuard<'_, Writer> {
-        self.around.writer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A box that is gone is noticed by whoever reads its output.
-    fn send(&self, bytes: &[u8]) {
+    fn send(&self, bytes: Vec<u8>) {
         if !bytes.is_empty() {
-            let _ = self.writer().stdin(bytes);
+            let _ = self.queue.send(Going::Keys(bytes));
         }
+    }
+
+    /// A question with what there is to know, once nobody types any more: a box can put text where a
+    /// person's next paste comes from.
+    fn ask(&mut self, keys: &Receiver<Vec<u8>>) {
+        if self.menu.question() == Some(Question::Destroy) {
+            self.facts = self.loss();
+        }
+        if self.settles(keys) {
+            self.settled = true;
+            self.draw();
+        } else {
+            for one in self.menu.close() {
+                self.perform(one);
+            }
+        }
+    }
+
+    fn settles(&mut self, keys: &Receiver<Vec<u8>>) -> bool {
+        let end = Instant::now() + UNSETTLED;
+        while Instant::now() < end {
+            match keys.recv_timeout(SETTLED) {
+                Ok(bytes) if bytes.is_empty() => return false,
+                Ok(bytes) => drop(self.decoder.feed(&bytes)),
+                Err(RecvTimeoutError::Disconnected) => return false,
+                Err(RecvTimeoutError::Timeout) => {
+                    drop(self.decoder.quiet(true));
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     fn perform(&mut self, one: Do) {
         match one {
-            Do::Send(bytes) => self.send(&bytes),
+            Do::Send(bytes) => self.send(bytes),
             Do::Draw => {
                 if self.menu.mode == Mode::Keys {
                     self.facts = String::new();
+                    self.settled = false;
                 }
                 self.draw();
-                if self.menu.mode == Mode::Asking(Question::Destroy, String::new()) {
-                    self.facts = self.loss();
-                    self.draw();
-                }
             }
-            Do::Close => self.go_on(),
+            Do::Close => {
+                self.settled = false;
+                self.go_on();
+            }
             Do::Pasted(text) => {
                 let found = images::named(&text, || self.limit());
                 self.paste(found, bracketed(&text));
@@ -181,17 +247,21 @@ impl Session {
     /// The path of an image in the box, or what was typed when there is none.
     fn paste(&mut self, found: Result<Option<images::Image>, String>, typed: Vec<u8>) {
         let copied = match found {
-            Ok(None) => return self.send(&typed),
+            Ok(None) => return self.send(typed),
             Ok(Some(image)) => {
-                let target = Target::id(&self.around.view.id);
-                images::copy(&self.around.client, &target, image)
+                let (target, from) = (Target::id(&self.around.view.id), image.from.clone());
+                images::copy(&self.around.client, &target, image).map(|path| (path, from))
             }
             Err(why) => Err(why),
         };
         match copied {
-            Ok(path) => self.send(&bracketed(path.as_bytes())),
+            Ok((path, from)) => {
+                self.send(bracketed(path.as_bytes()));
+                // What was pasted may be the box's own word, put on the clipboard.
+                self.tell(&format!("{from} was copied into the box"));
+            }
             Err(why) => {
-                self.send(&typed);
+                self.send(typed);
                 self.tell(&format!("Image not copied: {why}"));
             }
         }
@@ -251,7 +321,12 @@ impl Session {
     fn draw(&mut self) {
         self.around.gate.shut();
         self.drawn_for = terminal::size();
-        let lines = bar::lines(&self.menu.mode, self.around.view.name.as_str(), &self.facts);
+        let name = self.around.view.name.as_str();
+        let lines = if self.menu.question().is_some() && !self.settled {
+            vec![format!("One moment: {name} …")]
+        } else {
+            bar::lines(&self.menu.mode, name, &self.facts)
+        };
         let mut stdout = io::stdout().lock();
         let _ = stdout.write_all(bar::drawn(&lines, self.drawn_for).as_bytes());
         let _ = stdout.flush();
@@ -272,10 +347,10 @@ impl Session {
     fn go_on(&self) {
         self.around.gate.open();
         let (columns, rows) = terminal::size();
-        let mut writer = self.writer();
         let other = if rows > 2 { rows - 1 } else { rows + 1 };
-        let _ = writer.resize(columns, other);
-        let _ = writer.resize(columns, rows);
+        for rows in [other, rows] {
+            let _ = self.queue.send(Going::Size(columns, rows));
+        }
     }
 
     /// Without another size first: tmux fails when it hears of one while it leaves.
@@ -283,12 +358,12 @@ impl Session {
         self.menu.mode = Mode::Closed;
         self.around.gate.open();
         *self.around.leaving.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-        self.send(LEAVE);
-        let writer = self.around.writer.clone();
+        let hang_up = self.around.hang_up.clone();
         std::thread::spawn(move || {
             std::thread::sleep(LEAVING);
-            writer.lock().unwrap_or_else(PoisonError::into_inner).hang_up();
+            hang_up.hang_up();
         });
+        self.send(LEAVE.to_vec());
     }
 }
 
@@ -297,16 +372,35 @@ fn lost(loss: &Loss) -> String {
         1 => format!("1 {what}"),
         n => format!("{n} {what}s"),
     };
-    let changes = match &loss.uncommitted {
-        None => "Its uncommitted changes, not known, will be lost".to_owned(),
-        Some(files) if files.is_empty() => "No uncommitted changes".to_owned(),
-        Some(files) => format!("{} will be lost", counted(files.len(), "uncommitted change")),
+    // The worst first: a narrow terminal cuts the end.
+    let mut gone = Vec::new();
+    match &loss.stranded {
+        None => gone.push("commits on other branches (not known)".to_owned()),
+        Some(commits) if commits.is_empty() => {}
+        Some(commits) => {
+            gone.push(format!("{} on other branches", counted(commits.len(), "commit")));
+        }
+    }
+    if loss.view.branch.is_none() {
+        gone.push("files outside a repository".to_owned());
+    }
+    match &loss.uncommitted {
+        None => gone.push("uncommitted changes (not known)".to_owned()),
+        Some(files) if files.is_empty() => {}
+        Some(files) => gone.push(counted(files.len(), "uncommitted change")),
+    }
+    let changes = if gone.is_empty() {
+        "Nothing uncommitted would be lost".to_owned()
+    } else {
+        format!("Lost: {}", gone.join(", "))
     };
     let commits = match loss.unpushed_count {
-        Some(n) if n > 0 && loss.view.branch.is_some() => {
+        _ if loss.view.branch.is_none() => String::new(),
+        Some(0) => String::new(),
+        Some(n) => {
             format!("; {} not pushed, kept in your repository", counted(n as usize, "commit"))
         }
-        _ => String::new(),
+        None => "; whether its commits are pushed is not known".to_owned(),
     };
     format!("{changes}{commits}.")
 }
@@ -326,21 +420,20 @@ fn said_by(home: &std::path::Path, words: &[&str]) -> String {
     let (tell, told) = sync_channel(1);
     let streams = (child.stdout.take(), child.stderr.take());
     std::thread::spawn(move || {
-        let mut said = Vec::new();
-        if let (Some(out), Some(err)) = streams {
-            let _ = err.take(SAID).read_to_end(&mut said);
-            let mut first = Vec::new();
-            let _ = out.take(SAID).read_to_end(&mut first);
-            said.splice(0..0, first);
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        if let (Some(stdout), Some(stderr)) = streams {
+            let _ = stdout.take(SAID).read_to_end(&mut out);
+            let _ = stderr.take(SAID).read_to_end(&mut err);
         }
-        let _ = tell.send(said);
+        let _ = tell.send((out, err));
     });
-    let Ok(said) = told.recv_timeout(ASIDE) else {
+    let Ok((out, err)) = told.recv_timeout(ASIDE) else {
         let _ = child.kill();
         let _ = child.wait();
         return format!("agentbox {} takes too long", words[0]);
     };
-    let _ = child.wait();
+    let well = child.wait().is_ok_and(|status| status.success());
+    let said = if well { [out, err].concat() } else { [err, out].concat() };
     let said = String::from_utf8_lossy(&said);
-    said.lines().next().unwrap_or("done").to_owned()
+    said.lines().next().unwrap_or(if well { "done" } else { "it failed" }).to_owned()
 }

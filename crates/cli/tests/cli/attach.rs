@@ -78,7 +78,7 @@ fn a_box_that_does_not_let_go_is_left_all_the_same() {
     terminal.see("ready");
     terminal.type_in("\x01d");
     // The terminal is put back as tmux would have done.
-    terminal.see("\x1b[?1049l\x1b[?25h");
+    terminal.see("\x1b[?1049l");
     let ended = Ended::of(child).exits(0);
     ended.says("Session detached. Reattach with: agentbox claude attach fix-login");
 }
