@@ -183,7 +183,7 @@ impl Sum {
             Kind::File => {
                 self.files += 1;
                 self.size = self.size.saturating_add(found.seen.size);
-                self.secrets += usize::from(looks_secret(found.name));
+                self.secrets += usize::from(looks_secret(Path::new(found.path)));
             }
             Kind::Link if link_target(found)?.is_none() => self.leaving += 1,
             _ => {}

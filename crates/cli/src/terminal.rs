@@ -22,7 +22,8 @@ impl Raw {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        let _ = tcsetattr(&self.stdin, SetArg::TCSADRAIN, &self.before);
+        // What was typed for the session is not for the shell that comes next.
+        let _ = tcsetattr(&self.stdin, SetArg::TCSAFLUSH, &self.before);
     }
 }
 

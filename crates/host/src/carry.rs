@@ -130,7 +130,12 @@ impl Core {
         let (key, at) = (key(plan, root), root.display().to_string());
         let of_project =
             |g: &Grant| g.method == METHOD && g.reach == Reach::Project && g.project_root == at;
-        let rules: Vec<Grant> = self.store.grants().await?.into_iter().filter(of_project).collect();
+        let mut rules: Vec<Grant> =
+            self.store.grants().await?.into_iter().filter(of_project).collect();
+        // The newest yes takes the place of those before it: a list cannot go back to an older one.
+        for old in rules.drain(1.min(rules.len())..) {
+            self.store.revoke(old.id).await?;
+        }
         if let Some(rule) = rules.iter().find(|rule| rule.scope == key) {
             return Ok(Known { rule: Some(rule.sentence.clone()), since: None });
         }

@@ -91,7 +91,8 @@ impl PartialEq for Pattern {
 
 impl fmt::Debug for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "/{}/{:?}", self.source, self.flags)
+        // Lists are told apart by this text: a pattern must not be able to look like the end of itself.
+        write!(f, "/{:?}/{:?}", self.source, self.flags)
     }
 }
 
@@ -171,6 +172,16 @@ mod tests {
 
     fn matches(pattern: &str, text: &str) -> bool {
         Pattern::new(pattern).unwrap().is_match(text)
+    }
+
+    /// Its text tells lists that a person agreed to from others.
+    #[test]
+    fn a_pattern_cannot_look_like_the_end_of_itself() {
+        let flags = Flags { ignore_case: false, multi_line: false, dot_all: false };
+        let glue = format!("a/{flags:?}, to: \"x\" }}, /b");
+        let pattern = Pattern::new(&glue).unwrap();
+        let shown = format!("{pattern:?}");
+        assert!(!shown.contains("to: \"x\""), "{shown}");
     }
 
     #[test]

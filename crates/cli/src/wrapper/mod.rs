@@ -173,12 +173,13 @@ impl Session {
             self.look();
         }
         self.around.gate.open();
-        let _ = self.queue.send(Going::End);
+        let _ = self.queue.try_send(Going::End);
     }
 
     fn send(&self, bytes: Vec<u8>) {
+        // A box that reads nothing loses keys, and not the person their menu.
         if !bytes.is_empty() {
-            let _ = self.queue.send(Going::Keys(bytes));
+            let _ = self.queue.try_send(Going::Keys(bytes));
         }
     }
 
@@ -349,7 +350,7 @@ impl Session {
         let (columns, rows) = terminal::size();
         let other = if rows > 2 { rows - 1 } else { rows + 1 };
         for rows in [other, rows] {
-            let _ = self.queue.send(Going::Size(columns, rows));
+            let _ = self.queue.try_send(Going::Size(columns, rows));
         }
     }
 
