@@ -22,7 +22,8 @@ pub enum Next {
 }
 
 impl Attempts {
-    /// A service ended: `well` means with code 0, of itself.
+    /// A service ended: `well` means with code 0, of itself; `uptime` is how long others could rely
+    /// on it.
     pub fn ended(
         &mut self,
         well: bool,
@@ -41,8 +42,9 @@ impl Attempts {
         if !again {
             return if well { Next::Stopped } else { Next::Crashed };
         }
+        // However well it ended: it was to run for good.
         if backoff.max_attempts.is_some_and(|most| self.failures >= most) {
-            return if well { Next::Stopped } else { Next::Crashed };
+            return Next::Crashed;
         }
         self.failures += 1;
         let pause = match self.last {
@@ -103,9 +105,13 @@ mod tests {
     #[test]
     fn yaml_13_22_attempts_may_have_an_end() {
         let backoff = Backoff { max_attempts: Some(3), initial: NO_TIME, ..Backoff::default() };
-        let mut attempts = Attempts::default();
-        let mut end = || attempts.ended(false, NO_TIME, Restart::OnFailure, &backoff);
-        assert!((0..3).all(|_| matches!(end(), Next::Retry(_))));
-        assert_eq!(end(), Next::Crashed);
+        for (well, restart) in
+            [(false, Restart::OnFailure), (false, Restart::Always), (true, Restart::Always)]
+        {
+            let mut attempts = Attempts::default();
+            let mut end = || attempts.ended(well, NO_TIME, restart, &backoff);
+            assert!((0..3).all(|_| matches!(end(), Next::Retry(_))));
+            assert_eq!(end(), Next::Crashed, "{well} {restart:?}");
+        }
     }
 }

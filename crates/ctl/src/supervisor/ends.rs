@@ -86,11 +86,16 @@ impl Engine {
             Then::TimedOut => End::TimedOut,
             _ => running.ended.unwrap_or(End::NotStarted),
         };
-        let uptime = running.since.elapsed();
+        // Time to get ready is no good run: a service that never does would never use up its attempts.
+        let uptime = running.up_since.map_or(Duration::ZERO, |since| since.elapsed());
         self.units[at].say_end(end, running.purpose);
         match (running.then, running.purpose) {
             (Then::Policy | Then::TimedOut, Purpose::Check) => self.check_ended(at, end),
             (Then::Policy | Then::TimedOut, Purpose::Main) => self.main_ended(at, end, uptime),
+            (Then::Failed, _) => {
+                self.units[at].last_end = Some(end);
+                self.service_ended(at, false, uptime);
+            }
             (Then::Stop, _) => {
                 self.units[at].last_end = Some(end);
                 self.units[at].finished_at = Some(time::now());
@@ -114,28 +119,28 @@ impl Engine {
 
     /// A unit's own process has ended by itself, or never began.
     pub fn main_ended(&mut self, at: usize, end: End, uptime: Duration) {
-        let live = &mut self.units[at];
-        live.last_end = Some(end);
-        match &live.unit.kind {
+        self.units[at].last_end = Some(end);
+        match self.units[at].unit.kind {
             Kind::Task(_) => self.task_ended(at, end),
-            Kind::Service(service) => {
-                let (restart, backoff) = (service.restart, service.backoff);
-                let next = live.attempts.ended(end.is_well(), uptime, restart, &backoff);
-                match next {
-                    Next::Retry(pause) => {
-                        live.restarts += 1;
-                        let pause_ms = pause.as_millis();
-                        live.log.note(&format!("starting again in {pause_ms} ms"));
-                        live.retry = Some((Instant::now() + pause, time::in_a_while(pause)));
-                        self.set_state(at, State::Backoff);
-                    }
-                    Next::Stopped => {
-                        live.ended_early = !live.was_up;
-                        self.set_state(at, State::Stopped);
-                    }
-                    Next::Crashed => self.set_state(at, State::Crashed),
-                }
+            Kind::Service(_) => self.service_ended(at, end.is_well(), uptime),
+        }
+    }
+
+    fn service_ended(&mut self, at: usize, well: bool, uptime: Duration) {
+        let live = &mut self.units[at];
+        let Some(service) = live.unit.service() else { return };
+        match live.attempts.ended(well, uptime, service.restart, &service.backoff) {
+            Next::Retry(pause) => {
+                live.restarts += 1;
+                live.log.note(&format!("starting again in {} ms", pause.as_millis()));
+                live.retry = Some((Instant::now() + pause, time::in_a_while(pause)));
+                self.set_state(at, State::Backoff);
             }
+            Next::Stopped => {
+                live.ended_early = !live.was_up;
+                self.set_state(at, State::Stopped);
+            }
+            Next::Crashed => self.set_state(at, State::Crashed),
         }
     }
 
@@ -143,8 +148,7 @@ impl Engine {
         let live = &mut self.units[at];
         if !end.is_well() {
             live.finished_at = Some(time::now());
-            self.set_state(at, State::Failed);
-            return self.run_again(at);
+            return self.set_state(at, State::Failed);
         }
         match live.mark.take() {
             None => self.task_done(at, None),
@@ -184,15 +188,6 @@ impl Engine {
         live.marker_error = marker_error;
         live.finished_at = Some(time::now());
         self.set_state(at, State::Done);
-        self.run_again(at);
-    }
-
-    /// Somebody wanted it run while it could not be.
-    pub fn run_again(&mut self, at: usize) {
-        if let Some(force) = self.units[at].again.take() {
-            self.units[at].force = force;
-            self.set_state(at, State::Pending);
-        }
     }
 }
 

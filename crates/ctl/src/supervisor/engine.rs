@@ -114,12 +114,10 @@ pub struct Live {
     pub finished_at: Option<String>,
     pub was_up: bool,
     pub ended_early: bool,
-    /// Run although its mark says it is done.
+    /// Run it although its mark or check says it is done.
     pub force: bool,
     /// Somebody looks whether it must run, or writes its mark.
     pub busy: Option<u64>,
-    /// Run again when it is over; forced or not.
-    pub again: Option<bool>,
     /// The mark it gets when it succeeds.
     pub mark: Option<Result<String, String>>,
     pub skip_reason: Option<&'static str>,
@@ -132,6 +130,8 @@ pub struct Running {
     pub pid: Pid,
     pub purpose: Purpose,
     pub since: Instant,
+    /// From here on others could rely on it.
+    pub up_since: Option<Instant>,
     pub ended: Option<End>,
     pub drained: bool,
     pub reader: Option<Ended>,
@@ -161,6 +161,8 @@ pub struct Ending {
 pub enum Then {
     /// As the file says.
     Policy,
+    /// As the file says for a service that failed, whatever its exit code.
+    Failed,
     TimedOut,
     Stop,
     Restart,
@@ -190,7 +192,6 @@ impl Live {
             ended_early: false,
             force: false,
             busy: None,
-            again: None,
             mark: None,
             skip_reason: None,
             marker_error: None,
@@ -446,5 +447,68 @@ impl Engine {
     /// Something but a state changed that others are to hear of.
     pub fn touch(&mut self) {
         self.dirty = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::wait::waitpid;
+    use std::fs;
+    use std::path::Path;
+    use std::sync::mpsc::channel;
+
+    /// Nobody reaps here, since all tests share their children.
+    fn engine(dir: &Path, yaml: &str) -> (Engine, Receiver<Event>) {
+        let at = |name: &str| dir.join(name);
+        fs::write(at("agentbox.yaml"), yaml).unwrap();
+        let places = Places {
+            socket: at("ctl.sock"),
+            config: at("agentbox.yaml"),
+            workspace: dir.to_owned(),
+            state: at("state"),
+        };
+        let (tell, events) = channel();
+        let logs = Arc::new(Logs::new(at("log")));
+        let env = std::env::vars_os().collect();
+        let mut engine = Engine::new(places, env, logs, tell, Web::new(0), Push::default());
+        engine.load();
+        engine.settle();
+        (engine, events)
+    }
+
+    fn running(engine: &mut Engine) -> &mut Running {
+        engine.units[0].running.as_mut().unwrap()
+    }
+
+    /// What follows when the process of the one unit has ended.
+    fn end(engine: &mut Engine, events: &Receiver<Event>, how: End) {
+        let running = running(engine);
+        waitpid(running.pid, None).unwrap();
+        running.ended = Some(how);
+        running.reader = None;
+        engine.hear(events.recv_timeout(Duration::from_secs(60)).unwrap());
+    }
+
+    #[test]
+    fn yaml_13_41_a_check_that_takes_longer_than_a_minute_has_failed() {
+        let dir = tempfile::tempdir().unwrap();
+        let yaml = "tasks:\n  t: {command: echo ran > ran, run_once: {check: exec sleep 1000}}\n";
+        let (mut engine, events) = engine(dir.path(), yaml);
+        let check = running(&mut engine);
+        assert_eq!(check.purpose, Purpose::Check);
+        let began = check.since;
+        engine.tick(began + Duration::from_millis(59_999));
+        assert!(running(&mut engine).ending.is_none());
+        engine.tick(began + Duration::from_secs(60));
+        // Even one that ends well when it is told to.
+        end(&mut engine, &events, End::Code(0));
+        assert_eq!(running(&mut engine).purpose, Purpose::Main);
+        assert_eq!(engine.units[0].state, State::Running);
+        end(&mut engine, &events, End::Code(0));
+        assert_eq!((engine.units[0].state, engine.units[0].skip_reason), (State::Done, None));
+        assert_eq!(fs::read_to_string(dir.path().join("ran")).unwrap(), "ran\n");
+        let log = fs::read_to_string(dir.path().join("log/t.log")).unwrap();
+        assert!(log.contains("[ctl] the check took too long; the task is run"), "{log}");
     }
 }

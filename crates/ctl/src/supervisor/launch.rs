@@ -73,8 +73,12 @@ impl Engine {
         }
     }
 
-    pub fn need_not_run(&mut self, at: usize, why: &'static str) {
+    fn need_not_run(&mut self, at: usize, why: &'static str) {
         let live = &mut self.units[at];
+        if live.force {
+            // Asked for while it was looked at; it is still to be scheduled, and is launched again.
+            return;
+        }
         let line = format!("{NOTE}not run: {why}");
         live.log.line(Stream::Stdout, line);
         live.skip_reason = Some(why);
@@ -82,7 +86,6 @@ impl Engine {
         live.started_at = Some(time::now());
         live.finished_at.clone_from(&live.started_at);
         self.set_state(at, State::Done);
-        self.run_again(at);
     }
 
     fn check(&mut self, at: usize, check: String) {
@@ -117,6 +120,8 @@ impl Engine {
         let live = &mut self.units[at];
         let task = live.unit.task().is_some();
         live.retry = None;
+        // It runs, so whoever wanted that in any case has it.
+        live.force = false;
         live.ended_early = false;
         live.ready_at = None;
         live.finished_at = None;
@@ -138,6 +143,7 @@ impl Engine {
             return self.main_ended(at, End::NotStarted, Duration::ZERO);
         };
         self.begin_probe(at, &run, &mut running, before);
+        running.up_since = self.ready(at).is_none().then_some(running.since);
         let live = &mut self.units[at];
         if let Some(task) = live.unit.task() {
             running.times_out = task.timeout.map(|timeout| running.since + timeout);
@@ -186,6 +192,7 @@ impl Engine {
             pid,
             purpose,
             since: Instant::now(),
+            up_since: None,
             ended: None,
             drained: false,
             reader: Some(reader),
@@ -249,6 +256,7 @@ impl Engine {
         }
         running.ready_by = None;
         running.looking = None;
+        running.up_since = Some(Instant::now());
         live.was_up = true;
         live.ready_at = Some(time::now());
         self.set_state(at, State::Ready);
@@ -260,7 +268,7 @@ impl Engine {
         let live = &self.units[at];
         live.log.note(&format!("not ready after {timeout} ms"));
         match then {
-            OnTimeout::Kill => self.end(at, Then::Policy),
+            OnTimeout::Kill => self.end(at, Then::Failed),
             OnTimeout::MarkUnhealthy => {
                 if let Some(looking) = live.running.as_ref().and_then(|r| r.looking.as_ref()) {
                     looking.slow_down();

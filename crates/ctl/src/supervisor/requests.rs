@@ -120,12 +120,10 @@ impl Engine {
             return;
         };
         let live = &mut self.units[at];
-        let idle = live.running.is_none() && live.busy.is_none();
-        if live.busy.is_some() && live.state != State::Running {
-            // Whether it must run is being looked at. Only “in any case” asks for more than that.
-            live.again = force.then_some(true);
-        } else if idle && (live.state != State::Done || force) {
-            live.force = force;
+        let enough = live.state == State::Done && !force;
+        if live.state != State::Running && !enough {
+            // While somebody looks whether it must run, this is kept until that is known.
+            live.force |= force;
             self.set_state(at, State::Pending);
         }
         if wait {
@@ -243,7 +241,7 @@ impl Engine {
                 let Some(at) = self.at(name) else { return Some(unknown(name)) };
                 let live = &self.units[at];
                 let over = matches!(live.state, State::Done | State::Failed | State::Skipped);
-                let idle = live.running.is_none() && live.busy.is_none() && live.again.is_none();
+                let idle = live.running.is_none() && live.busy.is_none();
                 (over && idle).then(|| good(&self.task_status(live)))
             }
             What::Service(name) => {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-const CTL: &str = env!("CARGO_BIN_EXE_agentbox-ctl");
+pub const CTL: &str = env!("CARGO_BIN_EXE_agentbox-ctl");
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Supervisor {
@@ -18,12 +18,12 @@ pub struct Supervisor {
     web: u16,
 }
 
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A service that listens, after a while, and answers with a status.
-fn server(port: u16, host: &str, after: &str, status: &str) -> String {
+pub fn server(port: u16, host: &str, after: &str, status: &str) -> String {
     format!(
         "sleep {after}; exec perl -MIO::Socket::IP -e '$s = IO::Socket::IP->new(LocalHost => \
          \"{host}\", LocalPort => {port}, Listen => 9, ReuseAddr => 1) or die $!; \
@@ -93,7 +93,7 @@ impl Supervisor {
         answer["data"].take()
     }
 
-    fn unit(&self, name: &str) -> Value {
+    pub fn unit(&self, name: &str) -> Value {
         let status = self.good(&json!({ "op": "status" }));
         let all = status["services"].as_array().unwrap().iter();
         let mut all = all.chain(status["tasks"].as_array().unwrap());
@@ -249,6 +249,48 @@ fn yaml_13_15_what_does_not_start_by_itself_is_started_with_its_needs() {
 }
 
 #[test]
+fn started_now_a_service_does_not_wait_for_its_needs() {
+    let s = Supervisor::new(
+        "tasks:\n  t: {command: exit 7}\n\
+         services:\n  db: {command: sleep 1000, autostart: false}\n\
+         \x20 web: {command: sleep 1000, autostart: false, needs: [db, t]}\n",
+    );
+    s.until("t", "failed");
+    let held = s.ctl(&["start", "web"]);
+    assert_eq!(String::from_utf8(held.stdout).unwrap(), "web: waiting for t\n");
+    s.good(&json!({ "op": "stop", "service": "db" }));
+    let started = s.ctl(&["start", "web", "--now"]);
+    let said = String::from_utf8(started.stdout).unwrap();
+    assert!(said.starts_with("web: running (pid "), "{said}");
+    assert_eq!(s.state("db"), "stopped");
+    // The next time it waits as before.
+    let held = s.ctl(&["restart", "web"]);
+    assert!(String::from_utf8(held.stdout).unwrap().starts_with("web: waiting for db, t"));
+}
+
+#[test]
+fn whoever_is_patient_waits_for_what_has_failed() {
+    let s = Supervisor::new("tasks:\n  t: {command: test -e ok}\n  slow: {command: sleep 1000}\n");
+    s.until("t", "failed");
+    let began = Instant::now();
+    let waited = s.ctl(&["wait-ready", "--no-fail-fast", "--timeout", "700"]);
+    assert!(began.elapsed() >= Duration::from_millis(700));
+    assert_eq!(waited.status.code(), Some(1));
+    let said = String::from_utf8(waited.stdout).unwrap();
+    assert_eq!(said, "not ready\nfailed: t\ntimed out: slow\n");
+    let mut waiting = Command::new(CTL);
+    waiting.args(["wait-ready", "--no-fail-fast", "--units", "t"]);
+    let waiting = waiting.arg("--socket").arg(s.socket()).stdout(Stdio::piped());
+    let mut waiting = waiting.spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(waiting.try_wait().unwrap().is_none());
+    fs::write(s.dir.path().join("ok"), "").unwrap();
+    s.good(&json!({ "op": "run-task", "name": "t" }));
+    let waited = waiting.wait_with_output().unwrap();
+    assert_eq!((waited.status.code(), &*waited.stdout), (Some(0), &b"ready\n"[..]));
+}
+
+#[test]
 fn yaml_13_16_what_cannot_be_started_says_so_at_once() {
     let s = Supervisor::new(
         "tasks:\n  t: {command: [no-such-binary]}\n\
@@ -266,8 +308,12 @@ fn yaml_13_16_what_cannot_be_started_says_so_at_once() {
 fn yaml_13_19_22_restarts_have_rules() {
     let s = Supervisor::new(
         "services:\n  well: {command: 'true', restart: never}\n  bad: {command: 'false', restart: never}\n\
-         \x20 often: {command: exit 3, backoff: {initial_ms: 10, max_ms: 20, max_attempts: 3}}\n",
+         \x20 often: {command: exit 3, backoff: {initial_ms: 10, max_ms: 20, max_attempts: 3}}\n\
+         \x20 always: {command: 'true', restart: always, \
+         backoff: {initial_ms: 10, max_ms: 20, max_attempts: 3}}\n",
     );
+    let always = s.until("always", "crashed");
+    assert_eq!((&always["restarts"], &always["lastExitCode"]), (&json!(3), &json!(0)));
     assert_eq!(s.until("well", "stopped")["restarts"], 0);
     assert_eq!(s.until("bad", "crashed")["restarts"], 0);
     let often = s.until("often", "crashed");
@@ -396,16 +442,29 @@ fn yaml_13_26_a_bad_file_leaves_a_supervisor_that_can_be_told() {
     assert_eq!(s.good(&json!({ "op": "status" }))["configError"], Value::Null);
 }
 
+/// Supervisors on this one's socket.
+fn daemons(s: &Supervisor) -> Vec<u32> {
+    let line = format!("\0daemon\0--socket\0{}\0", s.socket().display());
+    let pid = |entry: fs::DirEntry| {
+        let text = fs::read(entry.path().join("cmdline")).ok()?;
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        String::from_utf8_lossy(&text).contains(&line).then_some(pid)
+    };
+    fs::read_dir("/proc").unwrap().flatten().filter_map(pid).collect()
+}
+
 #[test]
 fn yaml_13_27_28_there_is_one_supervisor() {
     let s = Supervisor::new(&format!(
-        "tasks:\n  t: {{command: '{CTL} status --json --socket run/ctl.sock'}}\n"
+        "tasks:\n  t: {{command: '{CTL} status --json --socket run/ctl.sock', env: {{AGENTBOX: 1}}}}\n"
     ));
     assert_eq!(s.until("t", "done")["lastExitCode"], 0);
+    assert_eq!(daemons(&s), [s.daemon.id()]);
     let second = Supervisor::command(Path::new(CTL), &s.dir, s.web).output().unwrap();
     assert_eq!(second.status.code(), Some(0));
     let said = String::from_utf8(second.stderr).unwrap();
     assert_eq!(said, format!("already running (pid {})\n", s.daemon.id()));
+    assert_eq!(daemons(&s), [s.daemon.id()]);
     assert_eq!(s.good(&json!({ "op": "ping" })), "pong");
     let hello = s.good(&json!({ "op": "hello" }));
     assert_eq!((&hello["proto"], &hello["pid"]), (&json!(1), &json!(s.daemon.id())));
@@ -417,17 +476,19 @@ fn yaml_13_29_30_a_port_makes_ready_and_others_wait_for_it() {
     let s = Supervisor::new(&format!(
         "services:\n  db: {{command: {:?}, ready_when: {{port: {a}, interval_ms: 50}}}}\n\
          \x20 six: {{command: {:?}, ready_when: {{port: {b}, interval_ms: 50}}}}\n\
-         tasks:\n  after: {{command: date +%s%N > began, needs: [db, six]}}\n",
+         tasks:\n  after: {{command: 'date -u +%FT%T.%3NZ > began', needs: [db, six]}}\n",
         server(a, "127.0.0.1", "0.3", "200"),
         server(b, "::1", "0.1", "200"),
     ));
     s.until("after", "done");
-    let unit = s.unit("db");
-    assert_eq!(unit["state"], "ready");
-    assert!(unit["readyAt"].as_str() > unit["startedAt"].as_str(), "{unit}");
-    let began: u128 =
-        fs::read_to_string(s.dir.path().join("began")).unwrap().trim().parse().unwrap();
-    assert!(began > 0);
+    let began = fs::read_to_string(s.dir.path().join("began")).unwrap();
+    for name in ["db", "six"] {
+        let unit = s.unit(name);
+        assert_eq!(unit["state"], "ready");
+        let ready = unit["readyAt"].as_str().unwrap();
+        assert!(ready > unit["startedAt"].as_str().unwrap(), "{unit}");
+        assert!(began.trim() >= ready, "{began}: {unit}");
+    }
     let ports = s.good(&json!({ "op": "status" }))["ports"].clone();
     assert!(ports.as_array().unwrap().contains(&json!({ "port": a, "service": "db" })), "{ports}");
 }
@@ -517,6 +578,40 @@ fn yaml_13_37_the_web_address_leads_to_the_exposed_service() {
     assert!(get().unwrap().ends_with("hello"));
     let status = s.good(&json!({ "op": "status" }));
     assert_eq!(status["webProxy"]["state"], "listening");
+}
+
+/// A service that says every line back.
+fn echo(port: u16) -> String {
+    format!(
+        "exec perl -MIO::Socket::IP -e '$s = IO::Socket::IP->new(LocalHost => \"127.0.0.1\", \
+         LocalPort => {port}, Listen => 9, ReuseAddr => 1) or die $!; \
+         while ($c = $s->accept) {{ $c->autoflush(1); print $c $_ while <$c> }}'"
+    )
+}
+
+#[test]
+fn a_connection_to_the_web_address_outlives_a_reload() {
+    let port = free_port();
+    let yaml = format!(
+        "services:\n  web: {{command: {:?}, ready_when: {{port: {port}}}, expose: {{port: {port}}}}}\n",
+        echo(port)
+    );
+    let s = Supervisor::new(&format!("{yaml}  other: {{command: sleep 4781}}\n"));
+    let web = s.until("web", "ready")["pid"].clone();
+    let mut stream = TcpStream::connect(("127.0.0.1", s.web)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let mut say = |word: &str| {
+        writeln!(stream, "{word}").unwrap();
+        assert_eq!(lines.next().unwrap().unwrap(), word);
+    };
+    say("before");
+    s.write(&format!("{yaml}  other: {{command: sleep 4782}}\n  more: {{command: sleep 4783}}\n"));
+    let done = s.good(&json!({ "op": "reload" }));
+    assert_eq!(done, json!({ "added": ["more"], "removed": [], "changed": ["other"] }));
+    s.until("more", "running");
+    say("after");
+    assert_eq!(s.unit("web")["pid"], web);
 }
 
 #[test]
@@ -622,6 +717,27 @@ fn running_a_task_shows_what_it_says_and_ends_as_it_does() {
     }
     assert_eq!(s.ctl(&["logs"]).status.code(), Some(2));
     assert_eq!(s.ctl(&["status", "--nosuch"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_task_is_followed_from_run_to_run() {
+    let s = Supervisor::new(
+        "tasks:\n  t: {command: 'echo one; until test -e go; do sleep 0.02; done; echo two >&2'}\n",
+    );
+    s.eventually("it begins", || s.log("t").contains("one"));
+    let mut command = Command::new(CTL);
+    command.args(["logs", "t", "-f", "--socket"]).arg(s.socket());
+    let mut following = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
+    let mut next = || lines.next().unwrap().unwrap().split_once(' ').unwrap().1.to_owned();
+    assert_eq!(next(), "O one");
+    fs::write(s.dir.path().join("go"), "").unwrap();
+    assert_eq!([next(), next()], ["E two", "E [ctl] exited with code 0"]);
+    s.until("t", "done");
+    s.good(&json!({ "op": "run-task", "name": "t", "force": true }));
+    assert_eq!([next(), next()], ["O one", "E two"]);
+    following.kill().unwrap();
+    following.wait().unwrap();
 }
 
 #[test]
