@@ -3,7 +3,8 @@
 //! Pure: paths are looked at as text. The file is one a box may have written, so a path is checked as
 //! it stands and as it is meant, and what it leads to is for whoever opens it to find out.
 
-use crate::{CarryItem, Project, Rule};
+use crate::problem::Problems;
+use crate::{CarryItem, Problem, Project, Rule};
 use protocol::text::shortened;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,8 @@ pub const DEFAULT_EXCLUDES: [&str; 8] =
 /// More than anybody wants, and little enough to read.
 pub const MOST_ITEMS: usize = 200;
 
+/// An item that no box takes.
+const REFUSED: &str = "Y062";
 /// Nothing below these is a file.
 const NO_FILES: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// These are the box's own, with everything below.
@@ -57,15 +60,37 @@ pub fn plan(
     home: &Path,
     box_home: &str,
 ) -> Result<Vec<Planned>, Vec<String>> {
+    each(project, root, home, box_home)
+        .map_err(|refused| refused.into_iter().map(|(_, why)| why).collect())
+}
+
+/// What [`plan`] refuses, with its place in the file.
+pub fn problems(project: &Project, root: &Path, home: &Path, box_home: &str) -> Vec<Problem> {
+    let mut problems = Problems::default();
+    for (index, why) in each(project, root, home, box_home).err().unwrap_or_default() {
+        let place = project.carry[index].place;
+        problems.error(REFUSED, place, &format!("carry[{index}]"), &why);
+    }
+    problems.errors
+}
+
+/// Every item with its paths, or why some are refused, by their index.
+fn each(
+    project: &Project,
+    root: &Path,
+    home: &Path,
+    box_home: &str,
+) -> Result<Vec<Planned>, Vec<(usize, String)>> {
     if project.carry.len() > MOST_ITEMS {
-        return Err(vec![format!("the list has more than {MOST_ITEMS} entries")]);
+        let why = format!("the list has more than {MOST_ITEMS} entries");
+        return Err(vec![(MOST_ITEMS, why)]);
     }
     let mut planned = Vec::with_capacity(project.carry.len());
     let mut refused = Vec::new();
-    for item in &project.carry {
+    for (index, item) in project.carry.iter().enumerate() {
         match one(project, item, root, home, box_home) {
             Ok(one) => planned.push(one),
-            Err(why) => refused.push(format!("{}: {why}", shown(item))),
+            Err(why) => refused.push((index, format!("{}: {why}", shown(item)))),
         }
     }
     if refused.is_empty() { Ok(planned) } else { Err(refused) }
@@ -284,6 +309,22 @@ mod tests {
                 .len(),
             2
         );
+    }
+
+    #[test]
+    fn what_is_refused_has_its_place() {
+        let too_many = vec!["~/a"; MOST_ITEMS + 1].join(", ");
+        for (carry, path, column) in [
+            ("[~/a, '~/b=/proc/1', '~/c=~/c']".to_owned(), "carry[1]", 14),
+            (format!("[{too_many}]"), "carry[200]", 1009),
+        ] {
+            let text = format!("\ncarry: {carry}\n");
+            let project = Project::parse(&text).project.unwrap();
+            let found = problems(&project, Path::new("/r"), Path::new("/h"), "/home/vscode");
+            let [one] = found.as_slice() else { panic!("{found:?}") };
+            let place = crate::Place { line: 2, column };
+            assert_eq!((one.code, one.path.as_str(), one.place), (REFUSED, path, place));
+        }
     }
 
     #[test]

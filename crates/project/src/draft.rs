@@ -3,13 +3,18 @@
 //! Pure: the files' names and texts come in. They may be anybody's, so what of them gets into the draft
 //! is a known word, a checked name or a quoted string; nothing of them is run.
 
+mod compose;
 mod languages;
 mod node;
 mod others;
+mod variables;
 
 use crate::UnitName;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+
+/// What people call the schema beside the file. There is no address of it on the net.
+const SCHEMA: &str = "agentbox.schema.json";
 
 /// The files at the top of a project that say something: names, and the texts of those worth reading.
 #[derive(Debug, Clone, Default)]
@@ -55,11 +60,13 @@ impl Folder {
         ".env.sample",
         ".env.template",
         ".env",
+        SCHEMA,
     ];
 
     /// Whether a file's text is worth reading; of the others only the name counts.
     pub fn is_read(name: &str) -> bool {
-        matches!(name, "package.json" | "Makefile" | "Procfile" | "Procfile.dev" | "pyproject.toml")
+        let read = ["package.json", "Makefile", "Procfile", "Procfile.dev", "pyproject.toml"];
+        read.contains(&name) || compose::FILES.contains(&name)
     }
 
     pub fn add(&mut self, name: &str, text: String) {
@@ -93,15 +100,27 @@ pub struct Draft {
 #[derive(Debug, Clone, Default)]
 struct Unit {
     name: String,
-    /// For people, one line.
+    /// For people; its lines show whatever stands in them.
     comment: String,
     command: String,
+    /// Instead of a command.
+    container: Option<Container>,
     needs: Vec<String>,
     /// A task that need not run again while these are the same.
     inputs: Vec<String>,
     port: Option<u16>,
     /// A service that waits for somebody to start it.
     waits: bool,
+}
+
+/// A container of the box's own engine.
+#[derive(Debug, Clone, Default)]
+struct Container {
+    image: String,
+    /// Of the box and of the container.
+    ports: Vec<(u16, u16)>,
+    env: Vec<(String, String)>,
+    args: Vec<String>,
 }
 
 /// What is found on the way.
@@ -125,8 +144,16 @@ impl Found {
     fn free(&self, wanted: &[&str]) -> Option<String> {
         let taken: BTreeSet<&str> =
             self.tasks.iter().chain(&self.services).map(|unit| unit.name.as_str()).collect();
-        let free = wanted.iter().find(|name| !taken.contains(*name));
-        free.filter(|name| name.parse::<UnitName>().is_ok()).map(|name| (*name).to_owned())
+        let fits = |name: &&str| !taken.contains(*name) && name.parse::<UnitName>().is_ok();
+        wanted.iter().copied().find(fits).map(str::to_owned)
+    }
+
+    /// Whether a service has this port of the box already.
+    fn listens(&self, port: u16) -> bool {
+        let published = |unit: &Unit| {
+            unit.container.iter().flat_map(|one| &one.ports).any(|(host, _)| *host == port)
+        };
+        self.services.iter().any(|unit| unit.port == Some(port) || published(unit))
     }
 
     /// What installs things, once per change of these files.
@@ -162,16 +189,17 @@ pub fn draft(folder: &Folder) -> Draft {
     node::look(folder, &mut found);
     languages::look(folder, &mut found);
     others::look(folder, &mut found);
+    compose::look(folder, &mut found);
     Draft {
-        text: write(&found),
+        text: write(&found, folder.has(SCHEMA)),
         services: found.services.iter().map(|unit| unit.name.clone()).collect(),
         tasks: found.tasks.iter().map(|unit| unit.name.clone()).collect(),
         from: found.from,
     }
 }
 
-fn write(found: &Found) -> String {
-    let mut text = "# What boxes of this project run. agentbox validate checks it; agentbox validate --schema is for\n# your editor. Everything here is a guess: keep what is right.\n# The box image has Node and npm; whatever else a command needs, a task must install first.\n".to_owned();
+fn write(found: &Found, has_schema: bool) -> String {
+    let mut text = header(has_schema);
     if !found.from.is_empty() {
         let _ = writeln!(text, "# Made from {}.", found.from.join(", "));
     }
@@ -194,7 +222,8 @@ fn write(found: &Found) -> String {
         ),
         services => {
             text.push_str("services:\n");
-            let exposed = services.iter().position(|unit| unit.port.is_some());
+            let is_app = |unit: &Unit| unit.port.is_some() && unit.container.is_none();
+            let exposed = services.iter().position(is_app);
             for (at, unit) in services.iter().enumerate() {
                 write_unit(&mut text, unit);
                 write_service(&mut text, unit, exposed == Some(at));
@@ -213,21 +242,70 @@ fn write(found: &Found) -> String {
     text
 }
 
-fn write_unit(text: &mut String, unit: &Unit) {
-    if !unit.comment.is_empty() {
-        let _ = writeln!(text, "  # {}", unit.comment);
+/// Editors look for the schema where the first line says. A line that leads nowhere is an error to them,
+/// so without the schema it only says how to have both.
+fn header(has_schema: bool) -> String {
+    let mode = format!("# yaml-language-server: $schema={SCHEMA}\n");
+    let about = "# What boxes of this project run; agentbox validate checks it. Everything here is a guess: keep what\n# is right. The box image has Node and npm; whatever else a command needs, a task must install first.\n";
+    if has_schema {
+        return format!("{mode}{about}");
     }
-    let _ = writeln!(text, "  {}:\n    command: {}", unit.name, quoted(&unit.command));
+    format!(
+        "{about}# For your editor: agentbox validate --schema > {SCHEMA}, and this as the first line:\n#   {mode}"
+    )
+}
+
+fn write_unit(text: &mut String, unit: &Unit) {
+    for line in unit.comment.lines() {
+        let _ = writeln!(text, "  # {line}");
+    }
+    let _ = writeln!(text, "  {}:", quoted(&unit.name));
+    match &unit.container {
+        Some(container) => write_container(text, container),
+        None => {
+            let _ = writeln!(text, "    command: {}", quoted(&unit.command));
+        }
+    }
     if !unit.needs.is_empty() {
-        let _ = writeln!(text, "    needs: [{}]", unit.needs.join(", "));
+        let _ = writeln!(text, "    needs: {}", quoted_list(&unit.needs));
     }
     if !unit.inputs.is_empty() {
-        let inputs: Vec<String> = unit.inputs.iter().map(|one| quoted(one)).collect();
-        let _ = writeln!(text, "    run_once: {{inputs: [{}]}}", inputs.join(", "));
+        let _ = writeln!(text, "    run_once: {{inputs: {}}}", quoted_list(&unit.inputs));
     }
 }
 
+fn write_container(text: &mut String, container: &Container) {
+    let Container { image, ports, env, args } = container;
+    if ports.is_empty() && env.is_empty() && args.is_empty() {
+        let _ = writeln!(text, "    image: {}", quoted(image));
+        return;
+    }
+    let _ = writeln!(text, "    image:\n      name: {}", quoted(image));
+    if !ports.is_empty() {
+        let ports: Vec<String> =
+            ports.iter().map(|(host, container)| format!("{host}:{container}")).collect();
+        let _ = writeln!(text, "      ports: {}", quoted_list(&ports));
+    }
+    if !env.is_empty() {
+        text.push_str("      env:\n");
+        for (name, value) in env {
+            let _ = writeln!(text, "        {}: {}", quoted(name), quoted(value));
+        }
+    }
+    if !args.is_empty() {
+        let _ = writeln!(text, "      args: {}", quoted_list(args));
+    }
+}
+
+fn quoted_list(all: &[String]) -> String {
+    let all: Vec<String> = all.iter().map(|one| quoted(one)).collect();
+    format!("[{}]", all.join(", "))
+}
+
 fn write_service(text: &mut String, unit: &Unit, exposed: bool) {
+    if unit.waits {
+        text.push_str("    autostart: false\n");
+    }
     match unit.port {
         Some(port) => {
             let _ = writeln!(text, "    ready_when: {{port: {port}}}");
@@ -235,7 +313,7 @@ fn write_service(text: &mut String, unit: &Unit, exposed: bool) {
                 let _ = writeln!(text, "    expose: {{port: {port}}}");
             }
         }
-        None if unit.waits => text.push_str("    autostart: false\n"),
+        None if unit.container.is_some() => {}
         None => text.push_str("    # ready_when: {port: 3000}\n    # expose: {port: 3000}\n"),
     }
 }
@@ -243,7 +321,9 @@ fn write_service(text: &mut String, unit: &Unit, exposed: bool) {
 /// A string that is one however YAML is read.
 fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || " ./_-=".contains(c);
-    let word = text.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || "./".contains(c));
+    // A dot alone may begin a number, such as .inf.
+    let word =
+        text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/') || text.starts_with("./");
     let other = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
     let lower = text.to_ascii_lowercase();
     if word

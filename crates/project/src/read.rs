@@ -14,7 +14,10 @@ use crate::problem::Problems;
 use crate::shape::TOP;
 use crate::yaml::{self, Kind, Node};
 use crate::{Parsed, Project, Setting};
-use fields::{At, Fields, entries};
+use fields::{At, Fields};
+pub(crate) use fields::{entries, list, scalar};
+pub(crate) use image::is_image;
+pub(crate) use units::is_variable;
 
 /// A key nobody knows.
 const UNKNOWN: &str = "W001";

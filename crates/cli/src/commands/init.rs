@@ -10,8 +10,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// More of a file than says anything.
-const MOST: u64 = 1 << 20;
+/// More of a file than says anything, and one more than is read as YAML, so that none is taken for whole.
+const MOST: u64 = (1 << 20) + 1;
 
 /// Write a first agentbox.yaml for a project
 ///

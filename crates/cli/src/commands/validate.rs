@@ -64,10 +64,10 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         return Ok(Exit::OK);
     }
     let path = find(args.path.as_deref().unwrap_or(Path::new(".")))?;
-    let parsed = with_defaults(ctx, &path, Project::parse(&read(&path)?));
-    let refused = refused(&path, &parsed);
+    let mut parsed = with_defaults(ctx, &path, Project::parse(&read(&path)?));
+    parsed.errors.extend(refused(&path, &parsed));
     let fine = parsed.warnings.is_empty() || !args.strict;
-    let valid = fine && parsed.project.is_some() && refused.is_empty();
+    let valid = fine && parsed.errors.is_empty();
     let project = parsed.project.clone().unwrap_or_default();
     if args.json {
         let report = Report {
@@ -87,9 +87,6 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         for error in &parsed.errors {
             ctx.ui.say(&visible(&error.line(FILE_NAME)));
         }
-    }
-    for why in &refused {
-        ctx.ui.say(&format!("{FILE_NAME}: carry: {}", visible(why)));
     }
     if valid && !args.json {
         let (services, tasks) = (project.services.len(), project.tasks.len());
@@ -113,11 +110,11 @@ fn with_defaults(ctx: &Context, path: &Path, mut parsed: Parsed) -> Parsed {
 }
 
 /// What no box would take, whatever is on disk.
-fn refused(path: &Path, parsed: &Parsed) -> Vec<String> {
+fn refused(path: &Path, parsed: &Parsed) -> Vec<Problem> {
     let Some(project) = &parsed.project else { return Vec::new() };
     let root = path.parent().unwrap_or(Path::new("/"));
     let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
-    project::carry::plan(project, root, &home, "/home/vscode").err().unwrap_or_default()
+    project::carry::problems(project, root, &home, "/home/vscode")
 }
 
 /// The file itself, or the nearest at or above a folder.

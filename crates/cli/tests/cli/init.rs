@@ -1,4 +1,4 @@
-//! A first agentbox.yaml: written once, in order, and only where none is.
+//! A first agentbox.yaml: written once, in order, and only where none is. And what is wrong with one.
 
 use crate::support::Home;
 
@@ -38,12 +38,14 @@ fn a_file_is_written_once() {
 
 #[test]
 fn every_kind_of_project_gets_a_file_in_order() {
-    let projects: [&[(&str, &str)]; 8] = [
+    let projects: [&[(&str, &str)]; 10] = [
         &[],
         &[("Cargo.toml", ""), ("Cargo.lock", "")],
         &[("go.mod", ""), ("Makefile", "dev:\n\tgo run .\n")],
         &[("pyproject.toml", "[tool.poetry]\n"), ("manage.py", "")],
         &[("package.json", "{"), ("compose.yaml", "services: {}\n")],
+        &[("compose.yaml", "services: {a: {image: x, ports: [5432]}, b: {build: .}}\n")],
+        &[("docker-compose.yml", "services: [\n"), ("agentbox.schema.json", "{}")],
         &[("Procfile", "web: x --y='a: b'\nworker: \"z\" #\n"), ("Gemfile", "")],
         &[(".env.example", "A=b\n"), (".env", "A=c\n"), ("Makefile", "setup:\n")],
         &[("package.json", "{}"), ("Cargo.toml", ""), ("go.mod", ""), ("requirements.txt", "")],
@@ -55,6 +57,36 @@ fn every_kind_of_project_gets_a_file_in_order() {
     }
     let home = Home::new();
     let _ = home.run(&["init", "/no/such/folder"]).exits(2).says("/no/such/folder");
+}
+
+#[test]
+fn images_of_a_compose_file_are_services() {
+    let compose =
+        "services:\n  db:\n    image: postgres:17\n    ports: ['5432:5432']\n  api: {build: .}\n";
+    let home = project(&[("compose.yaml", compose)]);
+    let shown = home.run(&["init", "--print"]).exits(0).stdout;
+    let service = "  db:\n    image:\n      name: \"postgres:17\"\n      ports: [\"5432:5432\"]\n    ready_when: {port: 5432}\n";
+    assert!(shown.contains(service), "{shown}");
+    assert!(shown.contains("docker compose up --build --no-deps api"), "{shown}");
+    let long = format!("{compose}#{}\nx: [\n", " ".repeat(1 << 20));
+    std::fs::write(home.project().join("compose.yaml"), long).unwrap();
+    let shown = home.run(&["init", "--print"]).exits(0).stdout;
+    assert!(shown.contains("compose.yaml was not understood"), "{shown}");
+}
+
+#[test]
+fn what_is_refused_of_carry_is_among_the_errors() {
+    let home =
+        project(&[("agentbox.yaml", "tasks: {t: {command: x}}\ncarry: [~/a, '~/b=/proc/1']\n")]);
+    let report = home.run(&["validate", "--json"]).exits(2).json()["validation"].clone();
+    assert_eq!((&report["valid"], &report["tasks"]), (&false.into(), &1.into()));
+    let expected = serde_json::json!([{
+        "line": 2, "column": 14, "path": "carry[1]", "code": "Y062",
+        "message": "~/b → /proc/1: nothing can be copied to /proc",
+    }]);
+    assert_eq!(report["errors"], expected);
+    let line = "agentbox.yaml:2:14: carry[1]: ~/b → /proc/1: nothing can be copied to /proc (Y062)";
+    let _ = home.run(&["validate"]).exits(2).prints("").says(line);
 }
 
 #[test]

@@ -1,10 +1,8 @@
-//! What is of no one language: example settings, process lists, make, containers.
+//! What is of no one language: example settings, process lists, make.
 
 use super::{Folder, Found, Unit};
 use crate::UnitName;
 
-const COMPOSE: [&str; 4] =
-    ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
 /// More than anybody lists.
 const MOST: usize = 20;
 
@@ -31,7 +29,6 @@ pub(super) fn env_file(folder: &Folder, found: &mut Found) {
 pub(super) fn look(folder: &Folder, found: &mut Found) {
     processes(folder, found);
     make(folder, found);
-    compose(folder, found);
 }
 
 /// `web: bundle exec …`, one line each; only where nothing else says what runs.
@@ -73,20 +70,4 @@ fn make(folder: &Folder, found: &mut Found) {
         found.from("Makefile");
         found.serve(&["web"], "", &format!("make {target}"), None);
     }
-}
-
-/// Containers need an engine in the box, which only a person gives it.
-fn compose(folder: &Folder, found: &mut Found) {
-    let Some(file) = folder.first(&COMPOSE) else { return };
-    found.from(file);
-    let Some(name) = found.free(&["compose"]) else { return };
-    found.services.push(Unit {
-        name,
-        comment: "Needs an engine in the box: agentbox config set box.docker on, then a new box. Start it there: \
-                  agentbox-ctl start compose"
-            .to_owned(),
-        command: "docker compose up".to_owned(),
-        waits: true,
-        ..Unit::default()
-    });
 }

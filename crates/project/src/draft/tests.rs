@@ -1,6 +1,8 @@
 use super::*;
 use crate::{Project, RunOnce};
 
+mod compose;
+
 /// The project that comes out for these files.
 fn drafted(files: &[(&str, &str)]) -> (Draft, Project) {
     let mut folder = Folder::default();
@@ -52,6 +54,16 @@ fn an_empty_folder_has_an_empty_project_with_examples() {
     let (draft, project) = drafted(&[]);
     assert_eq!(project, Project::default());
     assert!(draft.text.contains("# services:") && draft.from.is_empty());
+}
+
+#[test]
+fn editors_are_told_of_a_schema_that_is_there() {
+    let mode = "# yaml-language-server: $schema=agentbox.schema.json\n";
+    let (draft, _) = drafted(&[("agentbox.schema.json", "")]);
+    assert!(draft.text.starts_with(mode) && draft.from.is_empty(), "{}", draft.text);
+    let (draft, _) = drafted(&[]);
+    assert!(draft.text.contains("agentbox validate --schema > agentbox.schema.json"));
+    assert!(!draft.text.lines().any(|line| format!("{line}\n") == mode), "{}", draft.text);
 }
 
 #[test]
@@ -126,14 +138,13 @@ fn several_things_in_one_folder_have_names_of_their_own() {
         ("manage.py", ""),
         (".env.example", ""),
         (".env", ""),
-        ("compose.yaml", ""),
+        ("compose.yaml", "services: {db: {image: 'postgres:17'}}\n"),
         ("Makefile", "setup:\n\tx\ndev: setup\n\ty\n"),
     ]);
     assert_eq!(draft.tasks, ["env", "install", "install-python", "install-rust"]);
-    assert_eq!(draft.services, ["web", "web-python", "compose"]);
+    assert_eq!(draft.services, ["web", "web-python", "db"]);
     assert_eq!(command(&project, "env"), "test -e .env || cp .env.example .env");
     assert_eq!(project.exposed().unwrap().0.name.as_str(), "web");
-    assert!(!project.service("compose").unwrap().autostart);
     assert!(draft.text.contains("# carry:\n#   - {src: ./.env, dest: /workspace/.env"));
 }
 
@@ -168,6 +179,9 @@ fn whatever_the_files_say_the_draft_is_in_order() {
     for line in [
         "web: a\u{1b}[2J\u{202e}",
         "web: true",
+        "web: .inf",
+        "web: .5",
+        "web: ...",
         "web: 5",
         "web: - x",
         "web: 'x",

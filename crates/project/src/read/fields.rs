@@ -31,21 +31,21 @@ impl At {
     }
 }
 
-pub(super) fn entries(node: &Node) -> Option<&[(Key, Node)]> {
+pub(crate) fn entries(node: &Node) -> Option<&[(Key, Node)]> {
     match &node.kind {
         Kind::Map(pairs) => Some(pairs),
         _ => None,
     }
 }
 
-pub(super) fn list(node: &Node) -> Option<&[Node]> {
+pub(crate) fn list(node: &Node) -> Option<&[Node]> {
     match &node.kind {
         Kind::List(all) => Some(all),
         _ => None,
     }
 }
 
-pub(super) fn scalar(node: &Node) -> Option<&Scalar> {
+pub(crate) fn scalar(node: &Node) -> Option<&Scalar> {
     match &node.kind {
         Kind::Scalar(scalar) => Some(scalar),
         _ => None,

@@ -62,13 +62,17 @@ pub(super) fn image(
 
 fn image_name(text: &str, node: &Node, at: &At, problems: &mut Problems) -> Option<String> {
     let name = text.trim();
-    // An option where an image is expected would be one for the engine's program.
-    if name.is_empty() || name.starts_with('-') || !name.bytes().all(|b| b.is_ascii_graphic()) {
+    if !is_image(name) {
         let message = format!("{} is no image, such as postgres:17", shortened(text, 60));
         problems.error("Y030", node.place, at.path(), &message);
         return None;
     }
     Some(name.to_owned())
+}
+
+/// An option where an image is expected would be one for the engine's program.
+pub(crate) fn is_image(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('-') && name.bytes().all(|b| b.is_ascii_graphic())
 }
 
 fn is_container_name(name: &str) -> bool {

@@ -236,7 +236,7 @@ pub(super) fn env(fields: &Fields<'_>, code: &'static str, problems: &mut Proble
     Some(env)
 }
 
-fn is_variable(text: &str) -> bool {
+pub(crate) fn is_variable(text: &str) -> bool {
     let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     text.bytes().all(fits) && text.bytes().next().is_some_and(|b| !b.is_ascii_digit())
 }
