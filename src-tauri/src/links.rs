@@ -36,7 +36,12 @@ pub async fn open_place(
 ) -> Result<(), ControlError> {
     let client = client.inner().clone();
     let opened = tauri::async_runtime::spawn_blocking(move || {
-        let request = Request::Link { target: Target::id(&id), to: place.link(), loopback: false };
+        let request = Request::Link {
+            target: Target::id(&id),
+            to: place.link(),
+            loopback: false,
+            engine: None,
+        };
         open(&client.call(&request).map_err(to_control)?)
     });
     opened.await.unwrap_or_else(|e| Err(ControlError::new(ErrorCode::Failed, e.to_string())))

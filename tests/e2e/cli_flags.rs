@@ -168,3 +168,78 @@ fn the_host_is_ended_and_started_by_name() {
     world.ok(&["host", "stop", "-y"]);
     world.start_serve();
 }
+
+/// In a real tmux: what `attach.openIn` says, then what the command line says.
+#[test]
+fn sessions_open_beside_the_pane_or_where_the_person_likes() {
+    let world = World::headless();
+    world.create("flag-place");
+    stand_in(&world, "flag-place", "claude");
+    world.ok(&["claude", "start", "flag-place", "-d"]);
+    let socket = world.dir().join("tmux.sock").display().to_string();
+    let mut tmux = world.command("tmux");
+    tmux.current_dir(world.project()).args(["-S", &socket, "-f", "/dev/null", "new", "sh"]);
+    let mut person = agentbox_e2e::pty::Terminal::start(tmux);
+    let panes = |what: &str| {
+        let mut list = world.command("tmux");
+        list.args(["-S", &socket, "list-panes", "-s", "-F", what]);
+        let all = text(&list.output().unwrap().stdout);
+        all.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let count = |wanted: usize, windows: usize| {
+        eventually_or(SOON, "a place of its own", || {
+            let mut all = panes("#{window_id}");
+            let found = all.len();
+            all.dedup();
+            let seen = (found, all.len());
+            if seen == (wanted, windows) { Ok(()) } else { Err(format!("{seen:?}")) }
+        });
+    };
+    count(1, 1);
+    let agentbox = world.program("agentbox").display().to_string();
+    person.keys(&format!("{agentbox} attach flag-place\r"));
+    count(2, 1);
+    // The new pane is in front; from the first one again, in a window of its own this time.
+    let mut back = world.command("tmux");
+    back.args(["-S", &socket, "select-pane", "-t", "%0"]);
+    assert!(back.status().unwrap().success());
+    person.keys(&format!("{agentbox} --set attach.openIn=tab attach flag-place\r"));
+    count(3, 2);
+    let mut end = world.command("tmux");
+    end.args(["-S", &socket, "kill-server"]);
+    assert!(end.status().unwrap().success());
+    person.end();
+}
+
+#[test]
+fn a_box_opens_in_what_there_is() {
+    let (world, port) = crate::urls::world("");
+    world.create("flag-open");
+    let told = world.json(&["open", "--targets"]);
+    let all = told["targets"].as_array().unwrap();
+    let there = |app: &str| {
+        let one = all.iter().find(|one| one["app"] == app).unwrap();
+        one["available"].as_bool().unwrap()
+    };
+    assert!(there("files") && there("claude"), "{told}");
+    assert!(!there("tmux") && !there("iterm2") && !there("vscode"), "{told}");
+    let none = world.agentbox(&["open", "flag-open", "--in", "tmux"]);
+    assert_eq!(none.status.code(), Some(1));
+    assert!(text(&none.stderr).contains("no tmux is around this terminal"));
+
+    // The narrow lists: all boxes, from anywhere, with links for Herdr alone.
+    let list = |flag: &str| text(&world.agentbox(&["list", flag]).stdout);
+    assert!(list("--cmux").contains("── shop ─") && list("--cmux").contains("\nflag-open\n"));
+    let link = format!("\x1b]8;;http://flag-open.localhost:{port}\x1b\\flag-open\x1b]8;;\x1b\\");
+    assert!(list("--herdr").contains(&link), "{:?}", list("--herdr"));
+
+    // What the engine is taken for decides about addresses: by project, then by command line.
+    let url = |args: &[&str]| {
+        text(&world.agentbox(&[&["url", "flag-open", "--print"], args].concat()).stdout)
+    };
+    assert_eq!(url(&[]), format!("http://flag-open.localhost:{port}\n"));
+    world.ok(&["config", "set", "engine.kind", "orbstack"]);
+    assert_eq!(url(&[]), "http://agentbox-flag-open.orb.local\n");
+    let other = url(&["--set", "engine.kind=other"]);
+    assert_eq!(other, format!("http://flag-open.localhost:{port}\n"));
+}

@@ -4,7 +4,7 @@
 //! box is made and when it is looked up.
 
 use crate::{Error, repo};
-use sha2::{Digest, Sha256};
+use sha1::{Digest, Sha1};
 use std::path::{Path, PathBuf};
 
 /// The nearest ancestor with an `agentbox.yaml`, else the top of the git work tree, else the
@@ -28,10 +28,12 @@ pub(crate) fn canonical_folder(path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// A short name for a project root that is safe in a label and a file name.
+/// A short name for a project root that is safe in a label and a file name. Nothing is kept safe by it.
 pub fn project_hash(root: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
-    hex(&Sha256::digest(root.as_os_str().as_bytes()))[..16].to_owned()
+    let path = root.as_os_str().as_bytes();
+    let path = path.strip_suffix(b"/").filter(|path| !path.is_empty()).unwrap_or(path);
+    hex(&Sha1::digest(path))[..16].to_owned()
 }
 
 pub(crate) fn folder_name(root: &Path) -> String {
@@ -69,6 +71,13 @@ mod tests {
         std::os::unix::fs::symlink(&real, &link).unwrap();
         assert_eq!(project_root(&link).await.unwrap(), real);
         assert_eq!(project_hash(&real).len(), 16);
+    }
+
+    #[test]
+    fn yaml_13_55_a_project_is_known_by_its_path() {
+        for path in ["/foo/bar", "/foo/bar/"] {
+            assert_eq!(project_hash(Path::new(path)), "a82cce35fd860de6");
+        }
     }
 
     #[tokio::test]

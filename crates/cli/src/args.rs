@@ -40,6 +40,11 @@ pub struct Cli {
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: ColorChoice,
 
+    /// A setting for this call alone, such as attach.openIn=tab; `agentbox config explain` says which
+    /// can be given here
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE", hide_short_help = true)]
+    pub set: Vec<String>,
+
     #[command(subcommand)]
     pub command: Option<Command>,
 }

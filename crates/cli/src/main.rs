@@ -57,7 +57,8 @@ fn main() -> ExitCode {
     let Some(command) = cli.command else {
         return help(&ui);
     };
-    let result = context::Context::new(cli.home, ui.clone()).and_then(|ctx| command.run(&ctx));
+    let result =
+        context::Context::new(cli.home, &cli.set, ui.clone()).and_then(|ctx| command.run(&ctx));
     match result {
         Ok(exit) => ExitCode::from(exit.0),
         Err(error) => {

@@ -9,13 +9,16 @@ mod line;
 mod panes;
 mod tmux;
 
-use crate::context::Context;
+use crate::commands::config::root_of;
+use crate::context::{Context, current_dir};
 use crate::error::{CommandError, Exit};
+use crate::terminal;
 use clap::ValueEnum;
 use iterm::Iterm;
 use line::line;
 use panes::{Cmux, Herdr};
 use protocol::text::visible;
+use settings::OpenIn;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
@@ -24,7 +27,8 @@ use tmux::Tmux;
 /// Flags of everything that shows a session.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub struct Where {
-    /// Where to show it; all but same need tmux, Herdr, cmux or iTerm2 around this terminal
+    /// Where to show it; all but same need tmux, Herdr, cmux or iTerm2 around this terminal [default:
+    /// what attach.openIn says: split there]
     #[arg(long, value_name = "WHERE")]
     attach_in: Option<Place>,
 
@@ -60,25 +64,62 @@ impl Where {
     }
 
     /// The place that is wanted; none is this terminal. That is said when another was wanted and the
-    /// terminal has none to offer.
-    pub fn elsewhere(self, ctx: &Context) -> Option<Elsewhere> {
-        let spot = self.spot()?;
-        let env = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let found = Elsewhere::found(spot, env);
+    /// terminal has none to offer. Without a word `attach.openIn` decides, for a person at a terminal.
+    pub fn elsewhere(self, ctx: &Context) -> Result<Option<Elsewhere>, CommandError> {
+        if self.inline {
+            return Ok(None);
+        }
+        let Some(place) = self.attach_in else {
+            if !terminal::both_ends() || Elsewhere::found(Spot::Split, set).is_none() {
+                return Ok(None);
+            }
+            let root = root_of(&current_dir().unwrap_or_default())?;
+            let spot = ctx.settings_of(&root)?.attach.open_in.into();
+            return Ok(Spot::of(spot).and_then(|spot| Elsewhere::found(spot, set)));
+        };
+        let Some(spot) = Spot::of(place) else { return Ok(None) };
+        let found = Elsewhere::found(spot, set);
         if found.is_none() {
             ctx.ui.say("No tmux, Herdr, cmux or iTerm2 is around this terminal: it is shown here.");
         }
-        found
+        Ok(found)
     }
+}
 
-    fn spot(self) -> Option<Spot> {
-        match self.attach_in? {
+/// A variable of this terminal that says something.
+fn set(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+impl From<OpenIn> for Place {
+    fn from(set: OpenIn) -> Self {
+        match set {
+            OpenIn::Split => Place::Split,
+            OpenIn::Window => Place::Window,
+            OpenIn::Tab => Place::Tab,
+            OpenIn::Same => Place::Same,
+        }
+    }
+}
+
+impl Spot {
+    fn of(place: Place) -> Option<Self> {
+        match place {
             Place::Same => None,
             Place::Split => Some(Spot::Split),
             Place::Window => Some(Spot::Window),
             Place::Tab => Some(Spot::Tab),
         }
     }
+}
+
+/// A terminal that can be asked for another place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Terminal {
+    Tmux,
+    Herdr,
+    Cmux,
+    Iterm2,
 }
 
 /// A place of the terminal around this one.
@@ -109,7 +150,19 @@ impl Elsewhere {
 
     /// A tab of the terminal around this one, if that has tabs.
     pub fn tab() -> Option<Self> {
-        Self::found(Spot::Tab, |name| std::env::var_os(name).filter(|value| !value.is_empty()))
+        Self::found(Spot::Tab, set)
+    }
+
+    /// A window of this terminal, if it is around.
+    pub fn window_of(terminal: Terminal) -> Option<Self> {
+        let spot = Spot::Window;
+        let by = match terminal {
+            Terminal::Tmux => Tmux::found(spot, set).map(By::Tmux),
+            Terminal::Herdr => Herdr::found(spot, set).map(By::Herdr),
+            Terminal::Cmux => Cmux::found(spot, set).map(By::Cmux),
+            Terminal::Iterm2 => Iterm::found(spot, set).map(By::Iterm),
+        };
+        Some(Self { spot, by: by? })
     }
 
     /// Runs these words of `agentbox` there and says so; it is in front then. None when they cannot be
@@ -200,9 +253,8 @@ mod tests {
 
     #[test]
     fn same_is_no_other_place() {
-        let at = |attach_in| Where { attach_in, inline: false };
-        assert_eq!(at(None).spot(), None);
-        assert_eq!(at(Some(Place::Same)).spot(), None);
-        assert_eq!(at(Some(Place::Tab)).spot(), Some(Spot::Tab));
+        assert_eq!(Spot::of(OpenIn::Same.into()), None);
+        assert_eq!(Spot::of(OpenIn::Tab.into()), Some(Spot::Tab));
+        assert_eq!(Spot::of(OpenIn::default().into()), Some(Spot::Split));
     }
 }

@@ -262,7 +262,9 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::SetDefaultCheckpoint { id, cwd } => {
                 value(&api.set_default_checkpoint(id, cwd).await?)
             }
-            Request::Link { target, to, loopback } => value(&api.link(target, to, loopback).await?),
+            Request::Link { target, to, loopback, engine } => {
+                value(&api.link(target, to, loopback, engine).await?)
+            }
             Request::EditorLink { target } => value(&api.editor_link(target).await?),
             Request::SshConfig => value(&api.ssh_config()?),
             Request::Projects => value(&api.projects().await?),

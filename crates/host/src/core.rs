@@ -267,7 +267,9 @@ impl Core {
 
     /// All boxes, by project and index.
     pub fn views(&self) -> Vec<BoxView> {
-        let (asking, names) = (self.asking(), self.names());
+        let roots: BTreeSet<PathBuf> =
+            self.state().boxes.values().map(|known| known.record.project_root.clone()).collect();
+        let (asking, names) = (self.asking(), self.names(roots));
         let state = self.state();
         let view = |known| view_of(known, &asking, &names);
         let mut views: Vec<BoxView> = state.boxes.values().map(view).collect();
@@ -277,7 +279,8 @@ impl Core {
     }
 
     pub fn view(&self, id: &BoxId) -> Option<BoxView> {
-        let (asking, names) = (self.asking(), self.names());
+        let root = self.state().boxes.get(id)?.record.project_root.clone();
+        let (asking, names) = (self.asking(), self.names([root]));
         self.state().boxes.get(id).map(|k| view_of(k, &asking, &names))
     }
 

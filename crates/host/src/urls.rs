@@ -8,16 +8,18 @@
 //! proxy takes the ticket, once, and leads to the page with the password in the fragment.
 
 use crate::api::Api;
+use crate::config::own_layers;
 use crate::core::{Core, Known};
 use crate::portless;
-use boxes::Kind;
+use boxes::{Kind, Record};
 use protocol::boxes::{BoxState, Endpoints};
 use protocol::control::{ControlError, ErrorCode, Target};
-use protocol::links::{Link, LinkTo};
+use protocol::links::{EngineKind, Link, LinkTo};
 use protocol::web::{SCREEN, WEB, web_name};
 use protocol::{BoxId, BoxName};
 use proxy::TICKET;
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -73,7 +75,10 @@ impl Web {
 
 /// What addresses are made from.
 pub struct Names {
+    /// What the engine says of itself.
     orbstack: bool,
+    /// What projects, or a command line, say of it.
+    kinds: HashMap<PathBuf, EngineKind>,
     /// The proxy's; none when it does not listen.
     port: Option<u16>,
     portless: HashMap<BoxId, portless::Urls>,
@@ -84,20 +89,40 @@ impl Names {
     pub fn shown(&self, known: &Known, to: LinkTo) -> Option<String> {
         let (record, screen) = (&known.record, known.record.features.vnc);
         let has = known.state != BoxState::Missing && (to != LinkTo::Screen || screen);
-        let base = has.then(|| self.base(&record.id, &record.name, known.endpoints, to))??;
+        let base = has.then(|| self.base(record, known.endpoints, to))??;
         Some(base + page(to))
     }
 
     /// The address without a path.
-    fn base(&self, id: &BoxId, name: &BoxName, at: Endpoints, to: LinkTo) -> Option<String> {
+    fn base(&self, record: &Record, at: Endpoints, to: LinkTo) -> Option<String> {
+        let orbstack = self.is_orbstack(&record.project_root);
+        self.of(&record.id, &record.name, orbstack, at, to)
+    }
+
+    /// What the project's boxes are taken to run on.
+    fn is_orbstack(&self, project_root: &Path) -> bool {
+        match self.kinds.get(project_root).copied().unwrap_or_default() {
+            EngineKind::Auto => self.orbstack,
+            kind => kind == EngineKind::OrbStack,
+        }
+    }
+
+    fn of(
+        &self,
+        id: &BoxId,
+        name: &BoxName,
+        orbstack: bool,
+        at: Endpoints,
+        to: LinkTo,
+    ) -> Option<String> {
         let portless = self.portless.get(id);
         let portless = match to {
-            LinkTo::Web if !self.orbstack => portless.map(|urls| urls.web.clone()),
+            LinkTo::Web if !orbstack => portless.map(|urls| urls.web.clone()),
             LinkTo::Screen => portless.and_then(|urls| urls.screen.clone()),
             _ => None,
         };
         let own = || {
-            self.orbstack.then(|| match port(to) {
+            orbstack.then(|| match port(to) {
                 WEB => format!("http://agentbox-{name}.orb.local"),
                 other => format!("http://agentbox-{name}.orb.local:{other}"),
             })
@@ -136,14 +161,20 @@ impl Core {
         Some(if now == 0 { self.settings.proxy.port } else { now }).filter(|port| *port != 0)
     }
 
-    pub fn names(&self) -> Names {
+    /// For boxes of these projects.
+    pub fn names(&self, roots: impl IntoIterator<Item = PathBuf>) -> Names {
         let kind = self.state().engine.as_ref().map(|boxes| boxes.engine().profile().kind);
-        let orbstack = match self.settings.engine.kind {
-            Some(kind) => kind == settings::EngineKind::OrbStack,
-            None => kind == Some(Kind::OrbStack),
-        };
+        let orbstack = kind == Some(Kind::OrbStack);
+        let mut kinds = HashMap::new();
+        for root in roots {
+            // No repository decides it, so its file need not be read.
+            let read = |root: &PathBuf| own_layers(&self.home, root).and_then(|own| own.settings());
+            kinds.entry(root).or_insert_with_key(|root| {
+                read(root).map_or(self.settings.engine.kind, |settings| settings.engine.kind)
+            });
+        }
         let port = Some(self.web.port.load(Ordering::Acquire)).filter(|port| *port != 0);
-        Names { orbstack, port, portless: lock(&self.web.portless).clone() }
+        Names { orbstack, kinds, port, portless: lock(&self.web.portless).clone() }
     }
 }
 
@@ -154,6 +185,7 @@ impl Api {
         target: Target,
         to: LinkTo,
         only_loopback: bool,
+        taken_for: Option<EngineKind>,
     ) -> Result<Link, ControlError> {
         let failed = |text: String| ControlError::new(ErrorCode::Failed, text);
         let id = self.find(&target)?;
@@ -170,7 +202,11 @@ impl Api {
             loopback(at, to)
                 .ok_or_else(|| failed(format!("{} has no port of its own here", record.name)))
         } else {
-            self.core.names().base(&id, &record.name, at, to).ok_or_else(|| {
+            let mut names = self.core.names([record.project_root.clone()]);
+            if let Some(kind) = taken_for {
+                names.kinds.insert(record.project_root.clone(), kind);
+            }
+            names.base(&record, at, to).ok_or_else(|| {
                 failed(format!("{} has no address", record.name))
                     .hint("set proxy.port in config.yaml, so that boxes have names.")
             })
@@ -209,12 +245,17 @@ mod tests {
 
     fn base(names: &Names, to: LinkTo) -> Option<String> {
         let at = Endpoints { web: Some(5001), vnc: Some(5002), ssh: None };
-        names.base(&"b00000001".parse().unwrap(), &"fix".parse().unwrap(), at, to)
+        names.of(&"b00000001".parse().unwrap(), &"fix".parse().unwrap(), names.orbstack, at, to)
     }
 
     #[test]
     fn boxes_16_47_each_engine_has_its_names() {
-        let mut names = Names { orbstack: false, port: Some(1355), portless: HashMap::new() };
+        let mut names = Names {
+            orbstack: false,
+            kinds: HashMap::new(),
+            port: Some(1355),
+            portless: HashMap::new(),
+        };
         let other = LinkTo::Port { port: 3000 };
         let all =
             |names: &Names| [LinkTo::Web, LinkTo::Screen, other].map(|to| base(names, to).unwrap());
@@ -239,10 +280,26 @@ mod tests {
         assert_eq!(base(&names, LinkTo::Screen).unwrap(), "https://vnc-fix.localhost");
         names.portless.clear();
         assert_eq!(base(&names, LinkTo::Screen).unwrap(), "http://agentbox-fix.orb.local:6080");
-        let off = Names { orbstack: false, port: None, portless: HashMap::new() };
+        let off = Names { port: None, orbstack: false, portless: HashMap::new(), ..names };
         assert_eq!(base(&off, LinkTo::Web).unwrap(), "http://127.0.0.1:5001");
         assert_eq!(base(&off, LinkTo::Screen).unwrap(), "http://127.0.0.1:5002");
         assert_eq!(base(&off, other), None);
+    }
+
+    #[test]
+    fn yaml_13_54_a_project_says_what_the_engine_is_taken_for() {
+        let kinds = [("/orb", EngineKind::OrbStack), ("/desk", EngineKind::DockerDesktop)];
+        let mut names = Names {
+            orbstack: true,
+            kinds: kinds.map(|(root, kind)| (root.into(), kind)).into(),
+            port: None,
+            portless: HashMap::new(),
+        };
+        let seen =
+            |names: &Names| ["/orb", "/desk", "/other"].map(|r| names.is_orbstack(r.as_ref()));
+        assert_eq!(seen(&names), [true, false, true]);
+        names.orbstack = false;
+        assert_eq!(seen(&names), [true, false, false]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::conversations::{FindConversations, RelaunchAgents};
 use crate::events::BoxEvent;
 use crate::integrations::{Layer, SecretText};
 #[allow(unused_imports, reason = "named beside the requests they answer")]
-use crate::links::{EditorLink, Link, LinkTo, SshConfig, SshHost, TasksFile};
+use crate::links::{EditorLink, EngineKind, Link, LinkTo, SshConfig, SshHost, TasksFile};
 use crate::looking::{BranchFate, Usage};
 use crate::question::{Outcome, Question, Surface, Verdict};
 use crate::queue::{JobCounts, JobStatus, JobView, SubmitJob, Until};
@@ -144,7 +144,14 @@ pub enum Request {
     SetDefaultCheckpoint { id: Option<String>, cwd: Option<String> },
     // ---- addresses
     /// Brings a box up and says where it is reached. → [`Link`]
-    Link { target: Target, to: LinkTo, loopback: bool },
+    /// `engine` is what the engine is taken for, where a command line says so.
+    Link {
+        target: Target,
+        to: LinkTo,
+        loopback: bool,
+        #[serde(default)]
+        engine: Option<EngineKind>,
+    },
     /// The same for an editor. → [`EditorLink`]
     EditorLink { target: Target },
     /// → [`SshConfig`]

@@ -17,6 +17,19 @@ pub enum LinkTo {
     },
 }
 
+/// What an engine is taken for: only some give boxes names of their own.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EngineKind {
+    /// What it says of itself.
+    #[default]
+    Auto,
+    #[serde(rename = "orbstack")]
+    OrbStack,
+    DockerDesktop,
+    Other,
+}
+
 /// An address that works now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

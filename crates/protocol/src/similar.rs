@@ -4,8 +4,13 @@ const MOST: usize = 2;
 
 /// The known word nearest to this one, if it is at most two letters away.
 pub fn similar<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    similar_within(word, known, MOST)
+}
+
+/// The same with at most so many letters, of two.
+pub fn similar_within<'a>(word: &str, known: &[&'a str], most: usize) -> Option<&'a str> {
     let near = known.iter().map(|one| (distance(word, one), *one));
-    near.filter(|(far, one)| *far <= MOST && *far < one.len()).min().map(|(_, one)| one)
+    near.filter(|(far, one)| *far <= most && *far < one.len()).min().map(|(_, one)| one)
 }
 
 /// Letters to change, add, remove or swap with a neighbour.

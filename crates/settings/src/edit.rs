@@ -46,7 +46,8 @@ pub fn set(file: &Path, key: &str, value: Scalar) -> Result<(), Error> {
     let edit = Edit::open(file, key)?;
     let mut wanted = edit.given.clone();
     put(&mut wanted, &edit.words, value.clone().into());
-    layers::typed(wanted.clone()).map_err(|why| edit.invalid(format!("{key}: {why}")))?;
+    let (known, _) = layers::without_foreign(wanted.clone());
+    layers::typed(known).map_err(|why| edit.invalid(format!("{key}: {why}")))?;
     let text = match edit.parsed() {
         Some((whole, document)) => {
             match &value {
@@ -132,7 +133,8 @@ impl Edit {
             Err(e) if e.kind() == ErrorKind::NotFound => String::new(),
             Err(source) => return Err(Error::Read { path, source }),
         };
-        let (_, given) = layers::parse(&text).map_err(invalid)?;
+        layers::parse(&text).map_err(invalid)?;
+        let given = layers::keys_of(&text).map_err(invalid)?;
         Ok(Self { path, key: key.to_owned(), words, text, given })
     }
 
@@ -155,7 +157,7 @@ impl Edit {
     }
 
     fn write(&self, text: &str, wanted: &Mapping) -> Result<(), Error> {
-        let says = layers::parse(text).map(|(_, given)| given);
+        let says = layers::parse(text).and_then(|_| layers::keys_of(text));
         if says.as_ref() != Ok(wanted) {
             return Err(self.by_hand());
         }

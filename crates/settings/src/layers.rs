@@ -5,6 +5,7 @@
 //! how the host itself works: where the engine is, where credentials are, who is asked. The repository's
 //! can only narrow (see [`crate::workspace`]), unless the person trusts it as it is.
 
+use crate::edit::{Scalar, put};
 use crate::kind::shown;
 use crate::registry::{self, Scope};
 use crate::{Error, Settings};
@@ -22,6 +23,7 @@ pub enum Source {
     Project,
     /// The repository's `agentbox.yaml`.
     Workspace,
+    CommandLine,
 }
 
 impl Source {
@@ -30,6 +32,7 @@ impl Source {
             Source::Global => "global",
             Source::Project => "project",
             Source::Workspace => "workspace",
+            Source::CommandLine => "cli",
         }
     }
 }
@@ -40,9 +43,15 @@ pub struct Layer {
     pub source: Source,
     pub path: PathBuf,
     pub(crate) given: Mapping,
+    /// Keys in it that nobody knows.
+    pub unknown: Vec<String>,
 }
 
 impl Layer {
+    pub(crate) fn new(source: Source, path: PathBuf, given: Mapping) -> Self {
+        Self { source, path, given, unknown: Vec::new() }
+    }
+
     /// What it says of a key, as it could be typed.
     pub fn value(&self, key: &str) -> Option<String> {
         value(&self.given, key).map(shown)
@@ -75,14 +84,14 @@ impl Layers {
     pub fn load(home: &Path, dirs: &[impl AsRef<Path>]) -> Result<Self, Error> {
         let mut layers = Self::default();
         let global = home.join(FILE);
-        let (_, given) = read_file(&global)?;
-        layers.0.push(Layer { source: Source::Global, path: global, given });
+        let (_, given, unknown) = read_file(&global)?;
+        layers.0.push(Layer { unknown, ..Layer::new(Source::Global, global, given) });
         for dir in dirs {
             let path = dir.as_ref().join(FILE);
-            let (_, given) = read_file(&path)?;
+            let (_, given, unknown) = read_file(&path)?;
             let invalid = |reason| Error::Invalid { path: path.clone(), reason };
             only_project_keys(&given, home).map_err(invalid)?;
-            layers.0.push(Layer { source: Source::Project, path: path.clone(), given });
+            layers.0.push(Layer { unknown, ..Layer::new(Source::Project, path.clone(), given) });
             layers.typed().map_err(invalid)?;
         }
         Ok(layers)
@@ -104,6 +113,26 @@ impl Layers {
 
     pub fn all(&self) -> &[Layer] {
         &self.0
+    }
+
+    /// What a command line says, over everything else.
+    pub fn say(&mut self, said: &[(&str, Scalar)]) {
+        if said.is_empty() {
+            return;
+        }
+        let mut given = Mapping::new();
+        for (key, value) in said {
+            let words: Vec<String> = key.split('.').map(str::to_owned).collect();
+            put(&mut given, &words, value.clone().into());
+        }
+        self.0.push(Layer::new(Source::CommandLine, PathBuf::new(), given));
+    }
+
+    /// Keys in the person's files that nobody knows, each with its file.
+    pub fn unknown(&self) -> impl Iterator<Item = (&Path, &str)> {
+        self.0
+            .iter()
+            .flat_map(|layer| layer.unknown.iter().map(|key| (layer.path.as_path(), key.as_str())))
     }
 
     pub(crate) fn push(&mut self, layer: Layer) {
@@ -152,7 +181,7 @@ impl Settings {
     }
 }
 
-fn read_file(path: &Path) -> Result<(Settings, Mapping), Error> {
+fn read_file(path: &Path) -> Result<Parsed, Error> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(e) if e.kind() == ErrorKind::NotFound => String::new(),
@@ -161,16 +190,64 @@ fn read_file(path: &Path) -> Result<(Settings, Mapping), Error> {
     parse(&text).map_err(|reason| Error::Invalid { path: path.to_owned(), reason })
 }
 
-/// The settings of one text, and the keys it gives. Read twice: only the text knows the line a
-/// mistake is in, and only the keys can be merged.
-pub(crate) fn parse(text: &str) -> Result<(Settings, Mapping), String> {
-    let settings: Option<Settings> = serde_norway::from_str(text).map_err(|e| e.to_string())?;
+/// The settings of one text, the keys it gives and those nobody knows.
+pub(crate) type Parsed = (Settings, Mapping, Vec<String>);
+
+/// Read twice: only the text knows the line a mistake is in, and only the keys can be merged.
+pub(crate) fn parse(text: &str) -> Result<Parsed, String> {
+    let settings: Result<Option<Settings>, _> = serde_norway::from_str(text);
+    let given = keys_of(text)?;
+    match settings {
+        Ok(settings) => Ok((settings.unwrap_or_default().checked()?, given, Vec::new())),
+        Err(mistake) => {
+            let (known, unknown) = without_foreign(given.clone());
+            // There is more wrong with it, and the text knows where.
+            let settings =
+                typed(known.clone()).ok().filter(|_| known != given).ok_or(mistake.to_string())?;
+            Ok((settings, known, unknown))
+        }
+    }
+}
+
+/// What a text gives, also what nobody knows.
+pub(crate) fn keys_of(text: &str) -> Result<Mapping, String> {
     let given: Value = serde_norway::from_str(text).map_err(|e| e.to_string())?;
-    let given = match given {
+    Ok(match given {
         Value::Mapping(given) => pruned(given),
         _ => Mapping::new(),
-    };
-    Ok((settings.unwrap_or_default().checked()?, given))
+    })
+}
+
+/// Without the keys that nobody knows and that may be there all the same; their names.
+pub(crate) fn without_foreign(given: Mapping) -> (Mapping, Vec<String>) {
+    fn walk(at: &str, given: Mapping, names: &mut Vec<String>) -> Mapping {
+        let mut kept = Mapping::new();
+        for (key, value) in given {
+            let Some(word) = key.as_str() else {
+                kept.insert(key, value);
+                continue;
+            };
+            let name = if at.is_empty() { word.to_owned() } else { format!("{at}.{word}") };
+            let below = format!("{name}.");
+            let is_known = registry::find(&name).is_some()
+                || registry::KEYS.iter().any(|known| known.name.starts_with(&below));
+            match value {
+                // Which shape the file has: so far there is one.
+                Value::Number(_) if name == "schema" => {}
+                Value::Mapping(inner) if is_known => {
+                    kept.insert(key, Value::Mapping(walk(&name, inner, names)));
+                }
+                _ if !is_known && registry::may_be_foreign(&name) => names.push(name),
+                value => {
+                    kept.insert(key, value);
+                }
+            }
+        }
+        kept
+    }
+    let mut names = Vec::new();
+    let kept = walk("", given, &mut names);
+    (pruned(kept), names)
 }
 
 pub(crate) fn typed(given: Mapping) -> Result<Settings, String> {
@@ -204,7 +281,7 @@ fn merge(below: &mut Mapping, over: Mapping) {
 }
 
 fn only_project_keys(given: &Mapping, home: &Path) -> Result<(), String> {
-    let layer = Layer { source: Source::Project, path: PathBuf::new(), given: given.clone() };
+    let layer = Layer::new(Source::Project, PathBuf::new(), given.clone());
     let keys = layer.keys();
     let foreign = |key: &&String| {
         // What no table knows is told by the model.
@@ -231,6 +308,7 @@ pub(crate) fn value<'a>(given: &'a Mapping, key: &str) -> Option<&'a Value> {
 mod tests {
     use super::*;
     use crate::ApprovalMode;
+    use protocol::links::EngineKind;
     use std::path::PathBuf;
 
     /// A home and a project's folder below it, with these files; an empty text is no file.
@@ -282,6 +360,7 @@ mod tests {
         for key in [
             "engine: {host: x}",
             "engine: {channel: exec}",
+            "update: {feed: https://example.com/feed}",
             "secrets: {backend: file}",
             "approvals: {mode: ask, promptCommand: [x]}",
             "approvals: {timeoutSeconds: 5}",
@@ -294,6 +373,32 @@ mod tests {
             loaded(key, "").unwrap();
         }
         loaded("", "engine:\nsecrets: {}\napprovals: {quiet: }\n").unwrap();
+    }
+
+    #[test]
+    fn what_nobody_knows_is_kept_apart_and_named() {
+        let (home, dir) =
+            world("cloud: {region: x}\nbox: {hetznerLocation: nbg1, memory: 1g}\n", "");
+        let layers = Layers::load(home.path(), &[dir]).unwrap();
+        let unknown: Vec<&str> = layers.unknown().map(|(_, key)| key).collect();
+        assert_eq!(unknown, ["cloud", "box.hetznerLocation"]);
+        assert_eq!(layers.settings().unwrap().boxes.memory, Some(1 << 30));
+        assert!(layers.decided("cloud.region").is_none());
+        // Another mistake beside it is told with its line.
+        let why = loaded("cloud: {region: x}\nbox:\n  memory: [lots]\n", "").unwrap_err();
+        assert!(why.contains("config.yaml"), "{why}");
+    }
+
+    #[test]
+    fn yaml_13_54_a_command_line_wins_over_every_file() {
+        let (home, dir) = world("engine: {kind: orbstack}", "engine: {kind: docker-desktop}");
+        let mut layers = Layers::load(home.path(), &[dir]).unwrap();
+        let (layer, kind) = layers.decided("engine.kind").unwrap();
+        assert_eq!((layer.source.as_str(), kind.as_str()), ("project", "docker-desktop"));
+        layers.say(&[("engine.kind", Scalar::Text("auto".into()))]);
+        let (layer, kind) = layers.decided("engine.kind").unwrap();
+        assert_eq!((layer.source.as_str(), kind.as_str()), ("cli", "auto"));
+        assert_eq!(layers.settings().unwrap().engine.kind, EngineKind::Auto);
     }
 
     #[test]

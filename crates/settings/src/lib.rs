@@ -2,8 +2,10 @@
 //! host's own file for a project.
 //!
 //! A file in a work tree can only tighten ([`workspace`]): a box can write it ([`ignored_policy_keys`]
-//! finds policy somebody put there in vain). An unknown key is an error that names it, so that a misspelt safety
-//! setting is noticed. A key without a value counts as not there.
+//! finds policy somebody put there in vain). A key nobody knows is kept and told about, because another
+//! version may know it; but one that looks like a known one, or stands among what decides about boxes, is
+//! an error that names it, so that a misspelt safety setting is noticed. A key without a value counts as
+//! not there.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -21,9 +23,9 @@ use std::path::PathBuf;
 pub use kind::Kind;
 pub use layers::{Layer, Layers, Source};
 pub use model::{
-    AgentSettings, ApprovalMode, Approvals, Boxes, Channel, Checkpoint, Engine, EngineKind, Gh,
-    InnerDocker, Integration, Proxy, Queue, QuietHours, Relay, Secrets, SecretsBackend, Settings,
-    Stage, Update, WhenNobody, WorkspaceFile,
+    AgentSettings, ApprovalMode, Approvals, Attach, Boxes, Channel, Checkpoint, Code, Engine, Gh,
+    Ide, InnerDocker, Integration, OpenIn, Proxy, Queue, QuietHours, Relay, Secrets,
+    SecretsBackend, Settings, Shell, Stage, Update, WhenNobody, WorkspaceFile,
 };
 pub use repository::ignored_policy_keys;
 pub use schema::{defaults_schema, schema};

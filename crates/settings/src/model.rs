@@ -1,5 +1,6 @@
 //! The settings there are, and what each may be.
 
+use protocol::links::EngineKind;
 use protocol::sessions::{Agent, is_session_name};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -44,7 +45,80 @@ pub struct Settings {
     #[serde(deserialize_with = "or_default")]
     pub update: Update,
     #[serde(deserialize_with = "or_default")]
+    pub attach: Attach,
+    #[serde(deserialize_with = "or_default")]
+    pub code: Code,
+    #[serde(deserialize_with = "or_default")]
+    pub shell: Shell,
+    #[serde(deserialize_with = "or_default")]
     pub workspace: WorkspaceFile,
+}
+
+/// How sessions are shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "keys below it")]
+pub struct Attach {
+    #[serde(deserialize_with = "or_default")]
+    pub open_in: OpenIn,
+}
+
+/// Where a session is shown, in a terminal that can be asked for another place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum OpenIn {
+    #[default]
+    Split,
+    Window,
+    Tab,
+    Same,
+}
+
+/// How `agentbox code` opens a box.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "keys below it")]
+pub struct Code {
+    #[serde(deserialize_with = "or_default")]
+    pub ide: Ide,
+    /// The editor gets a terminal for the log of each service.
+    pub auto_terminals: bool,
+    /// The box is ready before the editor opens.
+    pub wait: bool,
+    /// For at most so long.
+    pub timeout_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Ide {
+    /// VS Code, else Cursor.
+    #[default]
+    Auto,
+    Vscode,
+    Cursor,
+}
+
+impl Default for Code {
+    fn default() -> Self {
+        Self { ide: Ide::Auto, auto_terminals: true, wait: true, timeout_ms: 120_000 }
+    }
+}
+
+/// How `agentbox shell` begins.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "keys below it")]
+pub struct Shell {
+    /// A user of the box; none means the one agents work as.
+    pub user: Option<String>,
+    /// It reads a profile.
+    pub login: bool,
+    /// It goes on when its terminal closes.
+    pub tmux: bool,
+}
+
+impl Default for Shell {
+    fn default() -> Self {
+        Self { user: None, login: true, tmux: true }
+    }
 }
 
 /// What the person thinks of a repository's `agentbox.yaml`.
@@ -166,19 +240,8 @@ pub struct Engine {
     #[serde(deserialize_with = "or_default")]
     pub channel: Channel,
     /// What the engine is taken for, whatever it says of itself.
-    pub kind: Option<EngineKind>,
-}
-
-/// Engines whose boxes have names of their own, and the others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum EngineKind {
-    Docker,
-    DockerDesktop,
-    #[serde(rename = "orbstack")]
-    OrbStack,
-    Colima,
-    Podman,
+    #[serde(deserialize_with = "or_default")]
+    pub kind: EngineKind,
 }
 
 /// The names by which boxes' web apps and screens are reached.
@@ -611,7 +674,7 @@ update: {feed: 'https://example.org/agentbox/latest.json'}",
         )
         .unwrap();
         assert_eq!(s.engine.host.as_deref(), Some("unix:///x.sock"));
-        assert_eq!((s.engine.channel, s.engine.kind), (Channel::Exec, Some(EngineKind::OrbStack)));
+        assert_eq!((s.engine.channel, s.engine.kind), (Channel::Exec, EngineKind::OrbStack));
         assert_eq!(s.proxy, Proxy { port: 0, portless: false });
         assert_eq!(s.boxes.extra_cas, Some(vec!["/etc".into()]));
         assert_eq!((s.boxes.image.as_deref(), s.boxes.cp_max_bytes), (Some("mine"), 5));

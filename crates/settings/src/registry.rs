@@ -5,7 +5,7 @@
 //! holds it to the typed model.
 
 use crate::kind::Kind;
-use protocol::similar::similar;
+use protocol::similar::{similar, similar_within};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
@@ -20,6 +20,8 @@ pub struct Key {
     pub holds: Holds,
     /// Few people ever need it.
     pub advanced: bool,
+    /// The command itself reads it, so `--set` can say it for one call.
+    pub by_command: bool,
 }
 
 /// Which of the person's files may hold a key.
@@ -67,6 +69,7 @@ impl Key {
             workspace: Workspace::Never,
             holds: Holds::Restart,
             advanced: false,
+            by_command: false,
         }
     }
 
@@ -82,6 +85,10 @@ impl Key {
 
     const fn now(self) -> Self {
         Self { holds: Holds::Now, ..self }
+    }
+
+    const fn by_command(self) -> Self {
+        Self { by_command: true, ..self }
     }
 
     const fn advanced(self) -> Self {
@@ -122,6 +129,21 @@ fn is_word(word: &str) -> bool {
 /// The key of this name, such as `integrations.notion.enabled`.
 pub fn find(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.is(name))
+}
+
+/// Sections that decide about boxes: what is misspelt there must not be passed over.
+const POLICY: [&str; 8] =
+    ["approvals", "egress", "gh", "integrations", "portal", "relay", "secrets", "workspace"];
+
+/// Whether a key nobody knows may stand in a file all the same: perhaps another version knows it.
+pub(crate) fn may_be_foreign(name: &str) -> bool {
+    let section = name.split('.').next().unwrap_or(name);
+    let sections: Vec<&str> = KEYS.iter().filter_map(|key| key.name.split('.').next()).collect();
+    // Short words are near to many.
+    let letters = if section.len() < 8 { 1 } else { 2 };
+    let misspelt = || similar_within(section, &sections, letters).is_some();
+    let looks_known = meant(name).is_some() || (!sections.contains(&section) && misspelt());
+    !POLICY.contains(&section) && !looks_known
 }
 
 /// The name that was perhaps meant.
@@ -195,12 +217,13 @@ pub const KEYS: &[Key] = &[
         "How boxes reach the host.",
     )
     .advanced(),
-    Key::host(
+    Key::project(
         "engine.kind",
-        Kind::OneOf(&["docker", "dockerDesktop", "orbstack", "colima", "podman"]),
-        "",
-        "What the engine is taken for, whatever it says of itself.",
-    ),
+        Kind::OneOf(&["auto", "orbstack", "docker-desktop", "other"]),
+        "auto",
+        "What the engine is taken for when it comes to addresses of boxes. Auto: what it says of itself.",
+    )
+    .by_command(),
     Key::project("box.image", Kind::Text, "", "An image used instead of the built one."),
     Key::project(
         "box.stage",
@@ -324,6 +347,51 @@ pub const KEYS: &[Key] = &[
     OPENCODE[1],
     OPENCODE[2],
     OPENCODE[3],
+    Key::project(
+        "attach.openIn",
+        Kind::OneOf(&["split", "window", "tab", "same"]),
+        "split",
+        "Where sessions are shown in tmux, Herdr, cmux and iTerm2; elsewhere it is this terminal.",
+    )
+    .by_command(),
+    Key::project(
+        "code.ide",
+        Kind::OneOf(&["auto", "vscode", "cursor"]),
+        "auto",
+        "The editor of `agentbox code`. Auto: VS Code, else Cursor.",
+    )
+    .free()
+    .by_command(),
+    Key::project(
+        "code.autoTerminals",
+        Kind::Bool,
+        "true",
+        "The editor gets a terminal for the log of each service.",
+    )
+    .free()
+    .by_command(),
+    Key::project("code.wait", Kind::Bool, "true", "The editor opens when the box is ready.")
+        .free()
+        .by_command(),
+    Key::project(
+        "code.timeoutMs",
+        Kind::Whole { least: 0, most: 86_400_000 },
+        "120000",
+        "After so many milliseconds the editor opens all the same.",
+    )
+    .free()
+    .by_command(),
+    Key::project(
+        "shell.user",
+        Kind::Text,
+        "",
+        "The user of `agentbox shell` in a box. Without it: the one agents work as.",
+    )
+    .by_command(),
+    Key::project("shell.login", Kind::Bool, "true", "A shell reads a profile.").free().by_command(),
+    Key::project("shell.tmux", Kind::Bool, "true", "A shell goes on when its terminal closes.")
+        .free()
+        .by_command(),
     Key::host("autopause.enabled", Kind::Bool, "true", "Boxes that nobody uses are paused."),
     Key::host("autopause.maxRunningBoxes", COUNT, "5", "Only while more than this run."),
     Key::host("autopause.idleMinutes", COUNT, "5", "And after this time."),

@@ -8,6 +8,8 @@ pub fn schema() -> Value {
     let mut schema = nested(|_| true);
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("AgentBox settings");
+    schema["properties"]["schema"] =
+        json!({ "type": ["integer", "null"], "description": "The shape of this file; 1 so far." });
     schema
 }
 

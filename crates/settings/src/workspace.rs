@@ -86,7 +86,7 @@ impl Layers {
                 Err(why) => left.push(Left { key, value, why }),
             }
         }
-        let layer = Layer { source: Source::Workspace, path: file, given };
+        let layer = Layer::new(Source::Workspace, file, given);
         if trusted {
             self.put_below_project(layer);
         } else {
@@ -144,7 +144,7 @@ impl Layers {
             typed = Value::Sequence(before.iter().chain(more).cloned().collect());
         }
         put(&mut wider, &words, typed);
-        self.push(Layer { source: Source::Workspace, path: PathBuf::new(), given: wider.clone() });
+        self.push(Layer::new(Source::Workspace, PathBuf::new(), wider.clone()));
         let fits = self.typed();
         self.pop();
         fits.map(|_| Some(wider)).map_err(Why::Invalid)
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn yaml_13_54_the_engine_is_no_repositorys() {
-        let (layers, left) = tightened("engine: {kind: orbstack}", &[("engine.kind", "docker")]);
+        let (layers, left) = tightened("engine: {kind: orbstack}", &[("engine.kind", "other")]);
         assert_eq!(left[0].why, Why::NotFromHere);
         let (layer, kind) = layers.decided("engine.kind").unwrap();
         assert_eq!((layer.source, kind.as_str()), (Source::Global, "orbstack"));

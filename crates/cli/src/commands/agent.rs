@@ -227,7 +227,7 @@ pub fn begin_in_new_box(
     as_json: bool,
 ) -> Outcome {
     // Before anything is made.
-    let place = how.place.elsewhere(ctx);
+    let place = how.place.elsewhere(ctx)?;
     how.skip_permissions(agent)?;
     let view = create::make(ctx, options)?.view;
     let client = ctx.client()?;
@@ -262,11 +262,17 @@ fn finish(
     attach::show_in(ctx, client, place, Some(view.name.to_string()), &session.name)
 }
 
+/// The agent of a box, shown where the person likes it; started when it does not run.
+pub fn show(ctx: &Context, agent: Agent, which: Option<String>) -> Outcome {
+    let args = AttachArgs { which, session_name: None, place: Where::default() };
+    act(ctx, agent, Action::Attach(args))
+}
+
 fn act(ctx: &Context, agent: Agent, action: Action) -> Outcome {
     let client = ctx.client()?;
     match action {
         Action::Start(mut args) => {
-            let place = args.how.place.elsewhere(ctx);
+            let place = args.how.place.elsewhere(ctx)?;
             let view = which_box(&client, args.which)?;
             let which = Some(view.id.to_string());
             let begin = args.how.begin.find(&client, agent, &folder_of(&view))?;
@@ -292,7 +298,7 @@ fn act(ctx: &Context, agent: Agent, action: Action) -> Outcome {
             finish(ctx, &client, &view, &args.how, place.as_ref(), &session)
         }
         Action::Attach(args) => {
-            let place = args.place.elsewhere(ctx);
+            let place = args.place.elsewhere(ctx)?;
             let view = which_box(&client, args.which)?;
             let which = Some(view.id.to_string());
             let news = resync::before_an_agent(ctx, &client, &view);

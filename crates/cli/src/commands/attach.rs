@@ -41,7 +41,7 @@ pub struct Args {
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
-    let place = args.place.elsewhere(ctx);
+    let place = args.place.elsewhere(ctx)?;
     let client = ctx.client()?;
     let request = Request::Sessions { target: target(args.which.clone()) };
     let all: Vec<SessionView> = client.call(&request)?;

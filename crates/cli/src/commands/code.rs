@@ -13,7 +13,7 @@ use protocol::control::{Request, Target};
 use protocol::links::{EditorLink, TasksFile};
 use protocol::looking::Waited;
 use protocol::text::visible;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const LENDS: &str = "\
 While it is attached, the editor lends the box your git logins and your SSH agent, without a question
@@ -42,7 +42,7 @@ pub struct Args {
     #[arg(value_name = "BOX")]
     which: Option<String>,
 
-    /// Which editor [default: VS Code, else Cursor]
+    /// Which editor [default: what code.ide says: VS Code, else Cursor]
     #[arg(long, value_name = "EDITOR")]
     ide: Option<Ide>,
 
@@ -50,9 +50,10 @@ pub struct Args {
     #[arg(long)]
     no_wait: bool,
 
-    /// How long to wait at most: 30s, 2m, or milliseconds; then it is opened all the same
-    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = parse_timeout, conflicts_with = "no_wait")]
-    timeout: u64,
+    /// How long to wait at most: 30s, 2m, or milliseconds; then it is opened all the same [default:
+    /// what code.timeoutMs says: 2m]
+    #[arg(long, value_name = "TIME", value_parser = parse_timeout, conflicts_with = "no_wait")]
+    timeout: Option<u64>,
 
     /// Without terminals for the logs of services
     #[arg(long)]
@@ -75,8 +76,25 @@ pub struct Args {
     json: bool,
 }
 
+impl Args {
+    /// As usual, in this editor.
+    pub fn usual(which: Option<String>, ide: Ide, yes: bool) -> Self {
+        Self {
+            which,
+            ide: Some(ide),
+            no_wait: false,
+            timeout: None,
+            no_auto_terminals: false,
+            regen_tasks: false,
+            yes,
+            print: false,
+            json: false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Ide {
+pub enum Ide {
     Vscode,
     Cursor,
 }
@@ -89,8 +107,17 @@ impl Ide {
         }
     }
 
+    /// What the setting names; none is whichever is there.
+    fn set(ide: settings::Ide) -> Option<Self> {
+        match ide {
+            settings::Ide::Auto => None,
+            settings::Ide::Vscode => Some(Ide::Vscode),
+            settings::Ide::Cursor => Some(Ide::Cursor),
+        }
+    }
+
     /// In `PATH`, else inside the application where it lies by itself.
-    fn find(self) -> Option<PathBuf> {
+    pub fn find(self) -> Option<PathBuf> {
         let bundle = match self {
             Ide::Vscode => "/Applications/Visual Studio Code.app/Contents/Resources/app/bin/code",
             Ide::Cursor => "/Applications/Cursor.app/Contents/Resources/app/bin/cursor",
@@ -102,15 +129,16 @@ impl Ide {
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let (client, target) = (ctx.client()?, target(args.which));
-    let _: BoxView = client.call(&Request::FindBox { target: target.clone() })?;
+    let view: BoxView = client.call(&Request::FindBox { target: target.clone() })?;
+    let set = ctx.settings_of(Path::new(&view.project_root))?.code;
     if !args.json && !args.print && !args.yes && !may_open(ctx)? {
         return Ok(Exit::OK);
     }
     let link: EditorLink = client.call(&Request::EditorLink { target: target.clone() })?;
-    if !args.no_wait {
-        wait(ctx, &client, &target, args.timeout)?;
+    if !args.no_wait && (set.wait || args.timeout.is_some()) {
+        wait(ctx, &client, &target, args.timeout.unwrap_or(set.timeout_ms))?;
     }
-    if !args.no_auto_terminals {
+    if args.regen_tasks || (!args.no_auto_terminals && set.auto_terminals) {
         terminals(ctx, &client, target, args.regen_tasks);
     }
     if args.json {
@@ -118,7 +146,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     } else if args.print {
         ctx.ui.out(&format!("{}\n", link.uri))?;
     } else {
-        open(ctx, &link, args.ide)?;
+        open(ctx, &link, args.ide.or(Ide::set(set.ide)))?;
     }
     Ok(Exit::OK)
 }

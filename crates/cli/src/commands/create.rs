@@ -169,7 +169,7 @@ impl Options {
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
-    let place = args.place.elsewhere(ctx);
+    let place = args.place.elsewhere(ctx)?;
     let attach = args.attach || args.place.is_given();
     if attach && place.is_none() && !terminal::both_ends() {
         return Err(CommandError::usage("--attach needs a terminal to show the shell on")

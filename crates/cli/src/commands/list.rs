@@ -1,5 +1,7 @@
 //! `agentbox list`: boxes of this project, or all of them.
 
+mod compact;
+
 use crate::context::{Context, current_dir};
 use crate::error::{Exit, Outcome};
 use crate::follow::{self, Screen, Then};
@@ -28,6 +30,7 @@ use std::path::Path;
   agentbox list             boxes of the project in this folder
   agentbox list -gw         all boxes, as they change
   agentbox list --live      and the shells in them
+  agentbox list --cmux -w   all boxes, for the sidebar of cmux
   agentbox list -g --json   all boxes, for a program"
 )]
 pub struct Args {
@@ -43,9 +46,37 @@ pub struct Args {
     #[arg(long, conflicts_with = "watch")]
     live: bool,
 
+    /// All boxes in two short lines each, for a narrow place such as cmux's sidebar
+    #[arg(long, conflicts_with_all = ["json", "live"])]
+    cmux: bool,
+
+    /// The same for Herdr, where a box's name leads to its web app
+    #[arg(long, conflicts_with_all = ["json", "live", "cmux"])]
+    herdr: bool,
+
     /// Print JSON
     #[arg(short, long)]
     json: bool,
+}
+
+impl Args {
+    fn form(&self) -> Form {
+        match (self.cmux, self.herdr) {
+            (false, false) => Form::Table,
+            (_, links) => Form::Compact { links },
+        }
+    }
+
+    /// A sidebar belongs to no folder.
+    fn global(&self) -> bool {
+        self.global || self.form() != Form::Table
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Table,
+    Compact { links: bool },
 }
 
 /// A box, and its sessions when it was asked for them.
@@ -65,13 +96,14 @@ impl From<BoxView> for Row {
 }
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
+    let (form, global) = (args.form(), args.global());
     if args.watch {
-        return watch(ctx, args.global);
+        return watch(ctx, global, form);
     }
     let client = ctx.client()?;
     let all: Vec<BoxView> = client.call(&Request::Boxes)?;
     let total = all.len();
-    let shown = if args.global { all } else { of_project(all, current_dir().as_deref()) };
+    let shown = if global { all } else { of_project(all, current_dir().as_deref()) };
     let mut shown: Vec<Row> = shown.into_iter().map(Row::from).collect();
     if args.live {
         ask_all(&client, &mut shown);
@@ -79,7 +111,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     if args.json {
         json::print(&ctx.ui, "boxes", &shown)?;
     } else if shown.is_empty() {
-        ctx.ui.say(if args.global || total == 0 {
+        ctx.ui.say(if global || total == 0 {
             "No boxes yet."
         } else {
             "No boxes for this folder."
@@ -89,7 +121,10 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         }
         ctx.ui.hint("agentbox create makes one for this folder");
     } else {
-        ctx.ui.out(&page(ctx.ui.out, &shown, !args.global, args.live))?;
+        ctx.ui.out(&match form {
+            Form::Table => page(ctx.ui.out, &shown, !global, args.live),
+            Form::Compact { links } => short_page(ctx.ui.out, &shown, links),
+        })?;
         for line in logins(&shown) {
             ctx.ui.say(&line);
         }
@@ -111,7 +146,7 @@ fn ask_all(client: &Client, rows: &mut [Row]) {
 }
 
 /// Fed by the host's events: nothing is asked again and again.
-fn watch(ctx: &Context, global: bool) -> Outcome {
+fn watch(ctx: &Context, global: bool, form: Form) -> Outcome {
     let (mut all, mut screen, mut drawn) = (Vec::new(), Screen::default(), None);
     let (cwd, mut jobs) = (current_dir(), JobCounts::default());
     follow::events(&ctx.client()?, &Request::FollowBoxes, |event| {
@@ -121,9 +156,10 @@ fn watch(ctx: &Context, global: bool) -> Outcome {
         apply(&mut all, event);
         let shown = if global { all.clone() } else { of_project(all.clone(), cwd.as_deref()) };
         let shown: Vec<Row> = shown.into_iter().map(Row::from).collect();
-        let text = match shown.as_slice() {
-            [] => "No boxes.\n".to_owned(),
-            shown => page(ctx.ui.out, shown, !global, false),
+        let text = match (shown.as_slice(), form) {
+            ([], _) => "No boxes.\n".to_owned(),
+            (shown, Form::Table) => page(ctx.ui.out, shown, !global, false),
+            (shown, Form::Compact { links }) => short_page(ctx.ui.out, shown, links),
         };
         let text =
             text + &jobs.in_words().map(|words| format!("\njobs: {words}\n")).unwrap_or_default();
@@ -190,6 +226,11 @@ pub(super) fn agents(view: &BoxView) -> String {
     let each = view.agents.iter().map(|a| format!("{} {}", a.agent.as_str(), word(a.state)));
     let text = each.collect::<Vec<_>>().join(", ");
     if text.is_empty() { "-".to_owned() } else { text }
+}
+
+fn short_page(look: Look, rows: &[Row], links: bool) -> String {
+    let boxes: Vec<BoxView> = rows.iter().map(|row| row.view.clone()).collect();
+    compact::page(look, &boxes, links)
 }
 
 /// The table, below the name of the project when all boxes are of one.

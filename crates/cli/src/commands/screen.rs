@@ -35,6 +35,7 @@ pub struct Args {
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let (target, to) = (target(args.which), LinkTo::Screen);
-    let link: Link = ctx.client()?.call(&Request::Link { target, to, loopback: args.loopback })?;
+    let (loopback, engine) = (args.loopback, ctx.engine_kind());
+    let link: Link = ctx.client()?.call(&Request::Link { target, to, loopback, engine })?;
     super::url::show(ctx, &link, args.print, args.json)
 }

@@ -66,7 +66,7 @@ pub struct Args {
 
     /// As this user of the box, by name or number, instead of the one agents work as
     ///
-    /// Such a shell has no session: it ends with this terminal.
+    /// Such a shell has no session: it ends with this terminal. shell.user says it for every shell.
     #[arg(long, value_name = "USER", conflicts_with_all = ["name", "new"])]
     user: Option<String>,
 
@@ -154,17 +154,20 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     if args.ssh_config {
         return ssh_config(ctx, &client, args.which, args.json);
     }
-    let own = !args.no_tmux && args.user.is_none();
+    let set = ctx.settings_of_box(&client, target(args.which.clone()))?.shell;
+    let user = args.user.or(set.user);
+    let named = args.name.is_some() || args.new;
+    let own = !args.no_tmux && user.is_none() && (set.tmux || named);
     let in_session = args.command.is_empty() && own && terminal::both_ends();
-    let kind = Kind { name: args.name, new: args.new, plain: args.no_login };
+    let kind = Kind { name: args.name, new: args.new, plain: args.no_login || !set.login };
     let code = match args.which {
         Some(word) if args.command.is_empty() && !names_a_box(&client, &word)? => {
-            as_command(&ctx.ui, &client, word, args.user)?
+            as_command(&ctx.ui, &client, word, user)?
         }
         which if in_session => return session(ctx, &client, which, &kind, None),
         which => {
             let argv = argv(&args.command, kind.plain);
-            exec::run_as(&client, target(which), argv, terminal::both_ends(), args.user)?
+            exec::run_as(&client, target(which), argv, terminal::both_ends(), user)?
         }
     };
     Ok(Exit(u8::try_from(code).unwrap_or(1)))

@@ -42,7 +42,8 @@ pub struct Args {
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let to = args.port.map_or(LinkTo::Web, |port| LinkTo::Port { port });
-    let request = Request::Link { target: target(args.which), to, loopback: args.loopback };
+    let engine = ctx.engine_kind();
+    let request = Request::Link { target: target(args.which), to, loopback: args.loopback, engine };
     let link: Link = ctx.client()?.call(&request)?;
     show(ctx, &link, args.print, args.json)
 }

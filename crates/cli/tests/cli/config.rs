@@ -87,6 +87,7 @@ fn yaml_13_55_an_unknown_setting_and_a_bad_value_are_2() {
         ("box.memory", "lots"),
         ("box.docker", "maybe"),
         ("box.vnc", "-1"),
+        ("code.timeoutMs", "banana"),
     ] {
         let _ = host.run(&["config", "set", key, value]).exits(2).says(value);
     }
@@ -158,4 +159,32 @@ fn schemas_are_printed_for_editors() {
     let defaults = &yaml["properties"]["defaults"]["properties"];
     assert!(defaults["box"]["properties"]["memory"].is_object());
     assert!(defaults["approvals"].is_null());
+}
+
+#[test]
+fn yaml_13_54_a_command_line_wins_and_is_told() {
+    let home = world("engine: {kind: orbstack}\n", "defaults: {engine: {kind: other}}\n");
+    let kind = |args: &[&str]| home.run(&[&["config", "get", "engine.kind"], args].concat());
+    let told = kind(&[]).exits(0).prints("engine.kind = orbstack   (from: global)\n");
+    let _ = told.says("defaults.engine.kind: has no effect here");
+    let _ =
+        kind(&["--set", "engine.kind=auto"]).exits(0).prints("engine.kind = auto   (from: cli)\n");
+    let all = kind(&["--set", "engine.kind=auto", "--all", "-j"]).exits(0).json();
+    let layers = all["setting"]["layers"].as_array().unwrap().clone();
+    let from: Vec<&str> = layers.iter().map(|layer| layer["from"].as_str().unwrap()).collect();
+    assert_eq!(from, ["cli", "global"]);
+    assert!(layers[0].get("file").is_none(), "{layers:?}");
+    let _ = kind(&["--set", "engine.kind=banana"]).exits(2).says("\"banana\" is not one of");
+    let refused = home.run(&["list", "--set", "approvals.mode=safe"]).exits(2);
+    let _ = refused.says("approvals.mode cannot be set for one call");
+}
+
+#[test]
+fn yaml_13_55_what_nobody_knows_is_told_and_passed_over() {
+    let home = world("cloud: {region: x}\nbox: {memory: 8g, hetznerLocation: nbg1}\n", "");
+    let told = home.run(&["config", "get", "box.memory"]).exits(0);
+    let told = told.prints("box.memory = 8g   (from: global)\n");
+    let _ = told.says("cloud is no setting").says("box.hetznerLocation is no setting");
+    let home = world("claude: {logn: false}\n", "");
+    let _ = home.run(&["config", "get", "claude.login"]).exits(2).says("logn");
 }

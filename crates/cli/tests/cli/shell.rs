@@ -11,9 +11,17 @@ fn exits_with(call: &mut Call, exit_code: i32) {
     call.result(&Exited { exit_code });
 }
 
+/// A host with one box, in which every command does this.
+fn running(work: impl Fn(&mut Call) + Send + Sync + 'static) -> FakeHost {
+    FakeHost::new(move |request, call| match request {
+        Request::FindBox { .. } => call.result(&a_box("/p".as_ref())),
+        _ => work(call),
+    })
+}
+
 #[test]
 fn boxes_16_33_the_exit_code_is_the_commands() {
-    let host = FakeHost::new(|_, call| exits_with(call, 7));
+    let host = running(|call| exits_with(call, 7));
     host.run(&["shell", "--", "sh", "-c", "exit 7"]).exits(7).prints("");
     let asked = host.asked_once("exec");
     assert_eq!(asked["argv"], serde_json::json!(["sh", "-c", "exit 7"]));
@@ -23,7 +31,7 @@ fn boxes_16_33_the_exit_code_is_the_commands() {
 
 #[test]
 fn boxes_16_33_words_arrive_as_words() {
-    let host = FakeHost::new(|_, call| exits_with(call, 0));
+    let host = running(|call| exits_with(call, 0));
     host.run(&["shell", "fix-login", "--", "printf", "%s|", "a b", "c"]).exits(0);
     let asked = host.asked_once("exec");
     assert_eq!(asked["argv"], serde_json::json!(["printf", "%s|", "a b", "c"]));
@@ -32,7 +40,7 @@ fn boxes_16_33_words_arrive_as_words() {
 
 #[test]
 fn input_and_both_outputs_flow() {
-    let host = FakeHost::new(|_, call| {
+    let host = running(|call| {
         let mut input = Vec::new();
         while let Some((Kind::Stdin, bytes)) = call.next() {
             if bytes.is_empty() {
@@ -87,7 +95,7 @@ fn with_a_command_the_word_is_a_box_and_nothing_else() {
 
 #[test]
 fn a_terminal_is_raw_and_resized_and_put_back() {
-    let host = FakeHost::new(|_, call| {
+    let host = running(|call| {
         call.send(Kind::Stdout, b"ready");
         loop {
             match call.next() {
@@ -122,7 +130,7 @@ fn a_terminal_is_raw_and_resized_and_put_back() {
 
 #[test]
 fn a_signal_ends_it_with_130() {
-    let host = FakeHost::new(|_, call| {
+    let host = running(|call| {
         call.send(Kind::Stdout, b"ready");
         while call.next().is_some() {}
     });

@@ -25,6 +25,25 @@ fn after_unset(text: &str, key: &str) -> String {
 }
 
 #[test]
+fn yaml_13_55_what_nobody_knows_stays_in_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("config.yaml");
+    let text = "schema: 1\nbox:\n  hetznerLocation: nbg1 # mine\ncloud: {region: x}\n";
+    std::fs::write(&file, text).unwrap();
+    set(&file, "box.memory", Scalar::Text("4g".into())).unwrap();
+    let now = std::fs::read_to_string(&file).unwrap();
+    for line in text.lines() {
+        assert!(now.contains(line), "{now}");
+    }
+    assert!(now.contains("memory: 4g"), "{now}");
+    assert!(unset(&file, "box.memory").unwrap());
+    assert_eq!(layers::keys_of(&std::fs::read_to_string(&file).unwrap()), layers::keys_of(text));
+    // A misspelt one is a mistake as before.
+    std::fs::write(&file, "box: {memroy: 4g}\n").unwrap();
+    assert!(set(&file, "box.vnc", Scalar::Bool(false)).is_err());
+}
+
+#[test]
 fn file_and_folders_are_made_for_their_owner() {
     let home = tempfile::tempdir().unwrap();
     let dir = home.path().join("projects/0123-shop");
@@ -238,7 +257,7 @@ proptest! {
 
     #[test]
     fn set_then_unset_says_what_was_said_before(text in file(), (key, value) in change()) {
-        let (_, given) = layers::parse(&text).unwrap();
+        let (_, given, _) = layers::parse(&text).unwrap();
         let words: Vec<String> = key.split('.').map(str::to_owned).collect();
         if take(&mut given.clone(), &words) {
             return Ok(()); // it was there before: unset would not lead back
@@ -260,7 +279,7 @@ fn a_list_is_set_like_any_other_value() {
         ["", "# a\n", "approvals:\n  mode: ask # b\n", "approvals: {promptCommand: [x, y]}\n"]
     {
         let after = after_set(text, key, list(&["dmenu", "-p", "a: b"])).unwrap();
-        let (settings, _) = layers::parse(&after).unwrap();
+        let (settings, ..) = layers::parse(&after).unwrap();
         let command = settings.approvals.prompt_command.unwrap();
         assert_eq!(command, ["dmenu", "-p", "a: b"], "{after}");
     }

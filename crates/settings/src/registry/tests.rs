@@ -11,7 +11,7 @@ fn below(section: &str) -> Vec<String> {
             format!("{}: {{nobody-knows: 1{}}}", words.join(": {"), "}".repeat(words.len() - 1))
         }
     };
-    let why = crate::layers::parse(&text).unwrap_err();
+    let why = serde_norway::from_str::<Settings>(&text).unwrap_err().to_string();
     let listed = why.split("expected ").nth(1).unwrap_or_default();
     listed.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
@@ -41,7 +41,7 @@ fn defaults_are_those_of_the_model() {
     for key in KEYS.iter().filter(|key| !key.default.is_empty()) {
         key.kind.parse(key.default).unwrap();
         let name = key.name.replace('*', "notion");
-        let (given, _) = crate::layers::parse(&one_line(&name, key.default)).unwrap();
+        let (given, ..) = crate::layers::parse(&one_line(&name, key.default)).unwrap();
         let mut plain = Settings::default();
         // These are nothing in the model, and mean what the table says.
         match key.name {
@@ -96,5 +96,25 @@ fn keys_are_found_by_name_and_nearly() {
     assert_eq!(meant("box.memroy"), Some("box.memory"));
     assert_eq!(meant("memory"), Some("box.memory"));
     assert_eq!(meant("boxes.cpu"), Some("box.cpus"));
-    assert_eq!(meant("code.timeoutMs"), None);
+    assert_eq!(meant("cloud.region"), None);
+}
+
+#[test]
+fn what_may_be_misspelt_is_not_passed_over() {
+    for foreign in ["cloud.region", "box.hetznerLocation", "schema"] {
+        assert!(may_be_foreign(foreign), "{foreign}");
+    }
+    for mistake in ["box.memroy", "claude.logn", "aprovals.mode", "integrations.notion.nwe"] {
+        assert!(!may_be_foreign(mistake), "{mistake}");
+    }
+}
+
+/// What a command reads by itself decides nothing about a box.
+#[test]
+fn a_command_line_sets_no_policy() {
+    for key in KEYS.iter().filter(|key| key.by_command) {
+        let section = key.name.split('.').next().unwrap();
+        assert!(["engine", "attach", "code", "shell"].contains(&section), "{}", key.name);
+        assert!(key.scope == Scope::Project && key.holds == Holds::Now, "{}", key.name);
+    }
 }

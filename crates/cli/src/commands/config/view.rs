@@ -25,7 +25,7 @@ impl Place {
     /// Says what is wrong with the project's file: what it tightens has no effect then.
     pub fn here(ctx: &Context) -> Result<Self, CommandError> {
         let root = root()?;
-        let layers = host::project_layers(&ctx.home, &root).map_err(|e| {
+        let mut layers = host::project_layers(&ctx.home, &root).map_err(|e| {
             let text = e.to_string();
             let is_global = text.contains(&ctx.home.join("config.yaml").display().to_string());
             let hint = if is_global {
@@ -35,6 +35,11 @@ impl Place {
             };
             CommandError::usage(text).hint(hint)
         })?;
+        for (file, key) in layers.unknown() {
+            let text = format!("{}: {key} is no setting, and has no effect", file.display());
+            ctx.ui.warn(&visible(&text));
+        }
+        layers.say(&ctx.said);
         let text = host::read_project_file(&root).unwrap_or_else(|why| {
             ctx.ui.warn(&format!("{FILE_NAME} cannot be read: {why}"));
             None
@@ -113,6 +118,7 @@ impl Place {
                 Workspace::Tighter { .. } => "tighter",
                 Workspace::Free => "free",
             },
+            command_line: about.by_command,
             holds: if about.holds == Holds::Now { "now" } else { "restart" },
             left: self
                 .left
@@ -152,8 +158,15 @@ pub struct View {
 #[derive(Debug, Clone, Serialize)]
 pub struct Said {
     from: &'static str,
-    file: PathBuf,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
     value: String,
+}
+
+/// A command line is none.
+#[allow(clippy::ptr_arg, reason = "what `filter` hands over")]
+fn is_file(path: &PathBuf) -> bool {
+    !path.as_os_str().is_empty()
 }
 
 impl View {
@@ -163,14 +176,15 @@ impl View {
             let layers = place.layers.all().iter().rev();
             let said = layers.filter_map(|layer| {
                 let value = layer.value(key)?;
-                Some(Said { from: layer.source.as_str(), file: layer.path.clone(), value })
+                let file = Some(layer.path.clone()).filter(is_file);
+                Some(Said { from: layer.source.as_str(), file, value })
             });
             said.collect()
         };
         Self {
             key: key.to_owned(),
             from: decided.as_ref().map_or("default", |(layer, _)| layer.source.as_str()),
-            file: decided.as_ref().map(|(layer, _)| layer.path.clone()),
+            file: decided.as_ref().map(|(layer, _)| layer.path.clone()).filter(is_file),
             value: decided.map(|(_, value)| value).or_else(|| setting_default(key)),
             about: settings::registry::find(key).map_or("", |known| known.about),
             layers: all.then(said),
@@ -197,7 +211,7 @@ impl Said {
             "  {:<10} {}   {}\n",
             self.from,
             visible(&self.value),
-            visible(&self.file.to_string_lossy())
+            self.file.as_ref().map_or_else(String::new, |f| visible(&f.to_string_lossy()))
         )
     }
 }
@@ -215,6 +229,8 @@ pub struct Explained {
     /// because you trust it as it is.
     workspace: &'static str,
     holds: &'static str,
+    /// `--set` says it for one call.
+    command_line: bool,
     /// Why what the project's agentbox.yaml says has no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     left: Option<String>,
@@ -242,6 +258,9 @@ impl Explained {
             "\n{}\n\nvalue          {}\ndefault        {default}\nset in         {file}\nagentbox.yaml  {workspace}\nholds          {holds}\n",
             self.setting.about, self.takes
         ));
+        if self.command_line {
+            text.push_str(&format!("for one call   --set {}=VALUE\n", self.setting.key));
+        }
         if let Some(why) = &self.left {
             text.push_str(&format!("\nagentbox.yaml here: {}\n", visible(why)));
         }
