@@ -1,6 +1,6 @@
 # Everything a person types. The work is in scripts/, one file per target.
 .DEFAULT_GOAL := help
-.PHONY: help deps build run base-image test fuzz bench fmt lint bindings clean
+.PHONY: help deps build bundle run base-image test fuzz bench fmt lint bindings clean
 
 PROFILE ?= release
 export PROFILE
@@ -20,6 +20,10 @@ fuzz: ## throw noise at every parser a box can reach, a minute each
 build: ## build the programs (PROFILE=dev|release)
 	@scripts/deps build
 	@scripts/build
+
+bundle: ## make the packages people install, in target/bundle
+	@scripts/deps build
+	@scripts/bundle
 
 deps: ## install what building, running and testing need
 	@scripts/deps build engine test

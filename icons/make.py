@@ -5,13 +5,20 @@ Each is a short SVG rendered by `rsvg-convert` (Debian: librsvg2-bin). Run it af
 commit the PNGs; nothing else depends on the program being there.
 
 A tray icon has to read at 22 pixels: strokes are thick, gaps are wide, and no state differs from
-another by colour alone. `-light` is the dark glyph for light panels, `-dark` the light one.
+another by colour alone. `-light` is the dark glyph for light panels, `-dark` the light one. The
+number of what needs somebody is put on the disc of `asks` by the app, from `tray-digits.png`: 1 to 9
+and 9+, four in a row, drawn with DejaVu Sans Bold.
 """
 
 import pathlib
+import struct
 import subprocess
 
 HERE = pathlib.Path(__file__).parent
+# What icon themes have folders for; app/512 is icon.png, which is also compiled in.
+APP_SIZES = (16, 22, 24, 32, 48, 64, 128, 256)
+# An .icns file is a list of PNGs, each under the name of its size.
+ICNS = {b"icp4": 16, b"icp5": 32, b"ic07": 128, b"ic08": 256, b"ic09": 512, b"ic10": 1024}
 GLYPH = {"light": "#2b2b33", "dark": "#f4f4f7"}
 DOT = {"light": "#d4380d", "dark": "#ff8a5c"}
 
@@ -19,6 +26,9 @@ DOT = {"light": "#d4380d", "dark": "#ff8a5c"}
 LID = '<rect x="6" y="10" width="52" height="15" rx="5"/>'
 BODY = '<path d="M10 25 H54 V47 A8 8 0 0 1 46 55 H18 A8 8 0 0 1 10 47 Z"/>'
 HANDLE = '<path d="M25 37 H39"/>'
+# Where the disc is; a digit's cell is the square around it.
+DISC_X, DISC_Y, DISC = 43, 21, 20
+CELL = 2 * DISC
 
 
 def outline(colour: str, handle: str = HANDLE) -> str:
@@ -49,13 +59,38 @@ def tray(state: str, panel: str) -> str:
     if state == "busy":
         return filled(colour)
     if state == "asks":
-        hole = '<circle cx="47" cy="17" r="20" fill="black"/>'
-        return without(filled(colour, handle=""), hole) + f'<circle cx="47" cy="17" r="14.5" fill="{DOT[panel]}"/>'
+        return with_disc(filled(colour, handle=""), panel)
     if state == "down":
-        hole = '<path d="M8 60 L60 4" stroke="black" stroke-width="15"/>'
-        strike = f'<path d="M8 60 L58 6" stroke="{colour}" stroke-width="6" stroke-linecap="round"/>'
-        return without(outline(colour, handle=""), hole) + strike
+        return struck(colour)
+    if state == "down-asks":
+        return with_disc(struck(colour), panel)
     raise ValueError(state)
+
+
+def struck(colour: str) -> str:
+    hole = '<path d="M8 60 L60 4" stroke="black" stroke-width="15"/>'
+    strike = f'<path d="M8 60 L58 6" stroke="{colour}" stroke-width="6" stroke-linecap="round"/>'
+    return without(outline(colour, handle=""), hole) + strike
+
+
+def with_disc(inner: str, panel: str) -> str:
+    hole = f'<circle cx="{DISC_X}" cy="{DISC_Y}" r="{DISC + 4}" fill="black"/>'
+    disc = f'<circle cx="{DISC_X}" cy="{DISC_Y}" r="{DISC}" fill="{DOT[panel]}"/>'
+    return (
+        f'<mask id="disc"><rect width="64" height="64" fill="white"/>{hole}</mask>'
+        f'<g mask="url(#disc)">{inner}</g>{disc}'
+    )
+
+
+def digits() -> str:
+    """1 to 9 and 9+, four in a row, white on nothing."""
+    font = 'font-family="DejaVu Sans" font-weight="bold" text-anchor="middle" fill="white"'
+
+    def cell(at: int, text: str, size: int) -> str:
+        x, y = (at % 4 + 0.5) * CELL, (at // 4 + 0.5) * CELL + size * 0.365
+        return f'<text x="{x:.2f}" y="{y:.2f}" font-size="{size}" {font}>{text}</text>'
+
+    return "".join(cell(n - 1, str(n), 34) for n in range(1, 10)) + cell(9, "9+", 24)
 
 
 def app_icon() -> str:
@@ -82,15 +117,35 @@ def app_icon() -> str:
 """
 
 
+def svg(grid: int, drawing: str) -> str:
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {grid} {grid}">{drawing}</svg>'
+
+
+def png(size: int, grid: int, drawing: str) -> bytes:
+    command = ["rsvg-convert", "--width", str(size), "--height", str(size)]
+    return subprocess.run(command, input=svg(grid, drawing).encode(), check=True, stdout=subprocess.PIPE).stdout
+
+
 def render(name: str, size: int, grid: int, drawing: str) -> None:
-    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {grid} {grid}">{drawing}</svg>'
-    command = ["rsvg-convert", "--width", str(size), "--height", str(size), "--output", str(HERE / name)]
-    subprocess.run(command, input=svg.encode(), check=True)
+    (HERE / name).write_bytes(png(size, grid, drawing))
+
+
+def icns(drawing: str) -> bytes:
+    """For the app on macOS; never looked at there."""
+    parts = [(kind, png(size, 512, drawing)) for kind, size in ICNS.items()]
+    body = b"".join(kind + struct.pack(">I", len(data) + 8) + data for kind, data in parts)
+    return b"icns" + struct.pack(">I", len(body) + 8) + body
 
 
 def main() -> None:
     render("icon.png", 512, 512, app_icon())
-    for state in ("idle", "busy", "asks", "down"):
+    (HERE / "app").mkdir(exist_ok=True)
+    for size in APP_SIZES:
+        render(f"app/{size}.png", size, 512, app_icon())
+    (HERE / "app/icon.svg").write_text(svg(512, app_icon()))
+    (HERE / "app/icon.icns").write_bytes(icns(app_icon()))
+    render("tray-digits.png", 4 * CELL, 4 * CELL, digits())
+    for state in ("idle", "busy", "asks", "down", "down-asks"):
         for panel in GLYPH:
             render(f"tray-{state}-{panel}.png", 64, 64, tray(state, panel))
 

@@ -297,6 +297,7 @@ make_stage() {
   chmod 755 "$stage"
   install -m 755 "$from/agentbox" "$from/agentbox-desktop" "$stage/"
   install -D -m 755 "$from/box/agentbox-ctl" "$stage/box/agentbox-ctl"
+  [ ! -d ui/dist-browser ] || cp -r ui/dist-browser "$stage/page"
   install -d -m 700 "$stage/home"
   install -d -m 755 "$stage/artifacts"
   ! is_root || chown "$TEST_USER:" "$stage/home" "$stage/artifacts"
@@ -355,6 +356,52 @@ restart_engine() {
         done
         ;;
     esac
+  done
+}
+
+# ---- the package of the tests, which only root can install
+
+# There while the one that is installed is the tests' own.
+PACKAGE_MARK=/run/agentbox-test.package
+
+apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=600 "$@"; }
+
+package_is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' agentbox 2>/dev/null)" = installed ]; }
+
+install_test_package() {
+  as_root touch "$PACKAGE_MARK"
+  apt_get install --no-install-recommends "$1"/agentbox_*.deb
+}
+
+remove_test_package() {
+  [ -e "$PACKAGE_MARK" ] || return 0
+  ! package_is_installed || apt_get remove agentbox || return
+  as_root rm -f "$PACKAGE_MARK"
+}
+
+# keep_package FOLDER: a pipe in it that takes `install NUMBER` and `remove NUMBER`, as the tests say it. What
+# came of it is in said.NUMBER, whose last line is the exit code.
+keep_package() {
+  mkfifo -m 600 "$1/ask"
+  ! is_root || chown "$TEST_USER:" "$1/ask"
+  manage_package "$1" </dev/null >/dev/null 2>&1 9>&- &
+}
+
+# Until the pipe is gone.
+manage_package() {
+  local folder=$1 word number rc
+  exec 7<>"$folder/ask"
+  while [ -p "$folder/ask" ]; do
+    read -r -t 5 -u 7 word number || continue
+    [[ $number =~ ^[0-9]+$ ]] || continue
+    rc=0
+    case $word in
+      install) install_test_package "$folder" ;;
+      remove) remove_test_package ;;
+      *) false ;;
+    esac >"$folder/saying" 2>&1 || rc=$?
+    printf '\n%s\n' "$rc" >>"$folder/saying"
+    mv "$folder/saying" "$folder/said.$number"
   done
 }
 

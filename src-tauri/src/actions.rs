@@ -3,8 +3,10 @@
 use crate::links::{self, Place};
 use crate::menu::Action;
 use crate::notifications::Notifier;
-use crate::page::Page;
+use crate::page::{Page, Tab};
+use crate::terminal;
 use host::Api;
+use protocol::boxes::BoxState;
 use protocol::control::{ControlError, ErrorCode, Target};
 use protocol::question::{Surface, Verdict};
 use protocol::{BoxId, QuestionId};
@@ -27,9 +29,10 @@ impl Actions {
     pub fn perform(&self, action: Action) {
         match action {
             Action::ShowQuestions => self.open(&Page::Inbox),
+            Action::ShowQuestion(id) => self.open(&Page::Question(id)),
             Action::AllowOnce { id, digest } => self.answer(&id, &digest, Verdict::AllowOnce),
             Action::Deny { id, digest } => self.answer(&id, &digest, Verdict::Deny),
-            Action::OpenBox(id) => self.open(&Page::Box(id)),
+            Action::OpenBox(id) => self.open(&Page::Box(id, None)),
             Action::StartBox(id) => self.start_box(id),
             Action::StopBox(id) => self.stop_box(id),
             Action::PauseBox(id) => self.pause_box(id),
@@ -38,10 +41,17 @@ impl Actions {
             Action::HearBox(id) => self.mute(id, None),
             Action::OpenWeb(id) => self.open_place(id, Place::Web),
             Action::OpenScreen(id) => self.open_place(id, Place::Screen),
+            Action::OpenShell(id) => self.open_shell(id),
+            Action::OpenLogs(id) => self.open(&Page::Box(id, Some(Tab::Logs))),
             Action::NewBox => self.open(&Page::NewBox),
+            Action::ShowBoxes => self.open(&Page::Boxes),
+            Action::PauseAll => self.each(BoxState::Running, Self::pause_box),
+            Action::ResumeAll => self.each(BoxState::Paused, Self::resume_box),
             Action::Quiet => drop(self.api.quiet(Some(HOUR))),
             Action::EndQuiet => drop(self.api.quiet(None)),
             Action::OpenWindow => self.open_front(),
+            Action::OpenSettings => self.open(&Page::Settings),
+            Action::OpenCheckUp => self.open(&Page::CheckUp),
             Action::Quit => self.api.request_stop(),
         }
     }
@@ -103,6 +113,32 @@ impl Actions {
         });
     }
 
+    /// Does it with every box that is in this state now.
+    fn each(&self, state: BoxState, act: fn(&Self, BoxId)) {
+        let this = self.clone();
+        tauri::async_runtime::spawn(async move {
+            let boxes = this.api.boxes().await;
+            for view in boxes.into_iter().filter(|view| view.state == state) {
+                act(&this, view.id);
+            }
+        });
+    }
+
+    /// In a terminal window; a box that rests is brought up by the command in it.
+    fn open_shell(&self, id: BoxId) {
+        let this = self.clone();
+        tauri::async_runtime::spawn(async move {
+            let boxes = this.api.boxes().await;
+            let projects: Vec<_> = boxes.iter().map(|view| (&view.project_root).into()).collect();
+            if let Err(e) = terminal::shell(&id, &projects).await {
+                this.failed(
+                    &format!("A shell in {} could not be opened", this.name(&id).await),
+                    &e,
+                );
+            }
+        });
+    }
+
     fn mute(&self, id: BoxId, seconds: Option<u64>) {
         let this = self.clone();
         tauri::async_runtime::spawn(async move {
@@ -116,7 +152,7 @@ impl Actions {
     fn open_place(&self, id: BoxId, place: Place) {
         let this = self.clone();
         tauri::async_runtime::spawn(async move {
-            let opened = match this.api.link(Target::id(&id), place.link(), false).await {
+            let opened = match this.api.link(Target::id(&id), place.link(), false, None).await {
                 Ok(link) => tauri::async_runtime::spawn_blocking(move || links::open(&link)).await,
                 Err(e) => Ok(Err(e)),
             };

@@ -1,10 +1,14 @@
 //! The command line: which of the two processes this is.
 
+use crate::link::Link;
 use crate::page::{BadPage, Page};
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Mode {
-    Tray,
+    Tray {
+        /// Also open the window there, of this app or of the one that runs already.
+        open: Option<Link>,
+    },
     Window {
         page: Page,
     },
@@ -18,8 +22,8 @@ pub enum BadArgs {
     Unknown(String),
     #[error("--page needs a page.")]
     NoPage,
-    #[error("--page only goes with --window.")]
-    PageWithoutWindow,
+    #[error("{0:?} leads to no page of AgentBox.")]
+    Link(String),
     #[error(transparent)]
     Page(#[from] BadPage),
 }
@@ -28,14 +32,17 @@ const HELP: &str = "\
 AgentBox on the desktop: tray, questions and window.
 
 Usage: agentbox-desktop                         start the tray app, or open the window of a running one
+       agentbox-desktop --page PAGE             the same, at a page
+       agentbox-desktop agentbox://PAGE         the same, for links; a box may go by its name
        agentbox-desktop --window [--page PAGE]  open only the window; PAGE is inbox, boxes, new, activity,
-                                                credentials, integrations, rules or box/<id>
+                                                credentials, integrations, rules, settings, check-up,
+                                                box/<id> or box/<id>/<tab>
 
 Without a desktop, use: agentbox serve";
 
 pub fn parse(args: impl Iterator<Item = String>) -> Result<Mode, BadArgs> {
     let mut args = args;
-    let (mut window, mut page) = (false, None);
+    let (mut window, mut page, mut linked) = (false, None, None);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--window" => window = true,
@@ -46,12 +53,15 @@ pub fn parse(args: impl Iterator<Item = String>) -> Result<Mode, BadArgs> {
                     concat!("agentbox-desktop ", env!("CARGO_PKG_VERSION")).into(),
                 ));
             }
+            link if link.starts_with("agentbox:") => {
+                let found = Link::parse(link).ok_or_else(|| BadArgs::Link(arg.clone()))?;
+                linked = Some(found);
+            }
             _ => return Err(BadArgs::Unknown(arg)),
         }
     }
     match (window, page) {
-        (false, None) => Ok(Mode::Tray),
-        (false, Some(_)) => Err(BadArgs::PageWithoutWindow),
+        (false, page) => Ok(Mode::Tray { open: linked.or(page.map(Link::Page)) }),
         (true, page) => Ok(Mode::Window { page: page.unwrap_or_else(Page::inbox) }),
     }
 }
@@ -66,7 +76,10 @@ mod tests {
 
     #[test]
     fn no_arguments_is_the_tray() {
-        assert_eq!(of(""), Ok(Mode::Tray));
+        assert_eq!(of(""), Ok(Mode::Tray { open: None }));
+        let open = Some(Link::Page(Page::inbox()));
+        assert_eq!(of("--page inbox"), Ok(Mode::Tray { open: open.clone() }));
+        assert_eq!(of("agentbox://inbox"), Ok(Mode::Tray { open }));
     }
 
     #[test]
@@ -80,7 +93,8 @@ mod tests {
     fn what_makes_no_sense_is_refused() {
         assert_eq!(of("--windows"), Err(BadArgs::Unknown("--windows".into())));
         assert_eq!(of("--window --page"), Err(BadArgs::NoPage));
-        assert_eq!(of("--page inbox"), Err(BadArgs::PageWithoutWindow));
+        let link = "agentbox://answer/1?allow";
+        assert_eq!(of(link), Err(BadArgs::Link(link.into())));
         assert!(matches!(of("--window --page javascript:x"), Err(BadArgs::Page(_))));
     }
 }

@@ -2,8 +2,7 @@
 //!
 //! The page never learns the address: that of a screen ends with its password.
 
-use crate::commands::to_control;
-use host::client::Client;
+use agentbox_window::{Window, to_control};
 use protocol::BoxId;
 use protocol::control::{ControlError, ErrorCode, Request, Target};
 use protocol::links::{Link, LinkTo};
@@ -30,11 +29,11 @@ impl Place {
 /// Brings the box up first.
 #[tauri::command]
 pub async fn open_place(
-    client: State<'_, Client>,
+    window: State<'_, Window>,
     id: BoxId,
     place: Place,
 ) -> Result<(), ControlError> {
-    let client = client.inner().clone();
+    let client = window.client().clone();
     let opened = tauri::async_runtime::spawn_blocking(move || {
         let request = Request::Link {
             target: Target::id(&id),

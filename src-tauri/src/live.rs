@@ -3,6 +3,7 @@
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{HostEvent, HostStatus};
 use protocol::question::Question;
+use protocol::sessions::AgentState;
 
 #[derive(Debug, Default, Clone)]
 pub struct Live {
@@ -39,6 +40,12 @@ impl Live {
 
     pub fn running(&self) -> usize {
         self.boxes.iter().filter(|b| b.state == BoxState::Running).count()
+    }
+
+    /// What each agent does that runs.
+    pub fn agents(&self) -> impl Iterator<Item = AgentState> + '_ {
+        let up = self.boxes.iter().filter(|view| view.state == BoxState::Running);
+        up.flat_map(|view| view.agents.iter().map(|agent| agent.state))
     }
 
     pub fn is_quiet(&self) -> bool {

@@ -8,22 +8,26 @@
 
 mod actions;
 mod args;
+mod chooser;
 mod commands;
+mod copies;
 mod display;
-mod folder_chooser;
 mod keyring;
+mod link;
 mod links;
 mod live;
 mod logging;
-mod long_calls;
 mod menu;
 mod page;
 mod subscription;
+mod terminal;
 mod tray;
 mod tray_app;
+mod tray_icon;
 mod watch;
 mod window;
 mod window_child;
+mod window_state;
 
 #[cfg(target_os = "linux")]
 mod colour;
@@ -47,7 +51,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let done = match args::parse(std::env::args().skip(1)) {
-        Ok(Mode::Tray) => tray_app::run(),
+        Ok(Mode::Tray { open }) => tray_app::run(open),
         Ok(Mode::Window { page }) => window::run(page),
         Ok(Mode::Say(text)) => {
             println!("{text}");

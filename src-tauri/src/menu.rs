@@ -3,21 +3,27 @@
 //!
 //! The surprising thing: `Allow once` is left out where a question carries a warning, matters to
 //! others or does not fit into its line. What a person allows here is what they could read here;
-//! the rest is one click away in `Show`.
+//! the rest is one click away in `Show`. However many questions and boxes there are, the menu lists
+//! a few of them: making it takes no longer for a thousand.
 
 use crate::live::Live;
 use protocol::boxes::{BoxState, BoxView};
 use protocol::question::Question;
 use protocol::sessions::AgentState;
 use protocol::{BoxId, QuestionId};
+use std::borrow::Cow;
 
 /// The longest sentence the menu shows whole.
 const LONGEST: usize = 100;
+const MOST_QUESTIONS: usize = 10;
+const MOST_BOXES: usize = 30;
+/// Stands for “more than nine” in an icon.
+const MANY: usize = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrayView {
     pub icon: Icon,
-    /// “AgentBox: 2 questions”.
+    /// “AgentBox needs you: 2 questions”. Screen readers read it out for the icon.
     pub title: String,
     /// The second line of the tooltip. Some panels read it as markup, so it holds only words of
     /// ours and numbers, nothing a box or a program chose.
@@ -26,10 +32,18 @@ pub struct TrayView {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Icon {
+pub struct Icon {
+    pub shape: Shape,
+    /// How much needs somebody; none is 0, and ten is more than nine.
+    pub number: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
     Idle,
+    /// An agent works.
     Busy,
-    Asks,
+    /// The engine cannot be reached.
     Down,
 }
 
@@ -47,14 +61,21 @@ pub enum Entry {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    pub label: &'static str,
+    pub label: Cow<'static, str>,
     pub action: Action,
+}
+
+impl Item {
+    fn new(label: impl Into<Cow<'static, str>>, action: Action) -> Self {
+        Self { label: label.into(), action }
+    }
 }
 
 /// What an item does, with all it acts on: the menu may be old by the time it is clicked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     ShowQuestions,
+    ShowQuestion(QuestionId),
     AllowOnce {
         id: QuestionId,
         digest: String,
@@ -72,11 +93,18 @@ pub enum Action {
     HearBox(BoxId),
     OpenWeb(BoxId),
     OpenScreen(BoxId),
+    OpenShell(BoxId),
+    OpenLogs(BoxId),
     NewBox,
+    ShowBoxes,
+    PauseAll,
+    ResumeAll,
     /// No dialogs and notifications for an hour.
     Quiet,
     EndQuiet,
     OpenWindow,
+    OpenSettings,
+    OpenCheckUp,
     Quit,
 }
 
@@ -85,6 +113,7 @@ impl Action {
     pub fn to_id(&self) -> String {
         match self {
             Action::ShowQuestions => "show-questions".into(),
+            Action::ShowQuestion(id) => format!("show-question/{id}"),
             Action::AllowOnce { id, digest } => format!("allow-once/{id}/{digest}"),
             Action::Deny { id, digest } => format!("deny/{id}/{digest}"),
             Action::OpenBox(id) => format!("open-box/{id}"),
@@ -96,10 +125,17 @@ impl Action {
             Action::HearBox(id) => format!("hear-box/{id}"),
             Action::OpenWeb(id) => format!("open-web/{id}"),
             Action::OpenScreen(id) => format!("open-screen/{id}"),
+            Action::OpenShell(id) => format!("open-shell/{id}"),
+            Action::OpenLogs(id) => format!("open-logs/{id}"),
             Action::NewBox => "new-box".into(),
+            Action::ShowBoxes => "show-boxes".into(),
+            Action::PauseAll => "pause-all".into(),
+            Action::ResumeAll => "resume-all".into(),
             Action::Quiet => "quiet".into(),
             Action::EndQuiet => "end-quiet".into(),
             Action::OpenWindow => "open-window".into(),
+            Action::OpenSettings => "open-settings".into(),
+            Action::OpenCheckUp => "open-check-up".into(),
             Action::Quit => "quit".into(),
         }
     }
@@ -109,6 +145,7 @@ impl Action {
         let mut parts = id.splitn(3, '/');
         let action = match (parts.next()?, parts.next(), parts.next()) {
             ("show-questions", None, None) => Action::ShowQuestions,
+            ("show-question", Some(id), None) => Action::ShowQuestion(id.parse().ok()?),
             ("allow-once", Some(id), Some(digest)) => {
                 Action::AllowOnce { id: id.parse().ok()?, digest: digest.into() }
             }
@@ -124,10 +161,17 @@ impl Action {
             ("hear-box", Some(id), None) => Action::HearBox(id.parse().ok()?),
             ("open-web", Some(id), None) => Action::OpenWeb(id.parse().ok()?),
             ("open-screen", Some(id), None) => Action::OpenScreen(id.parse().ok()?),
+            ("open-shell", Some(id), None) => Action::OpenShell(id.parse().ok()?),
+            ("open-logs", Some(id), None) => Action::OpenLogs(id.parse().ok()?),
             ("new-box", None, None) => Action::NewBox,
+            ("show-boxes", None, None) => Action::ShowBoxes,
+            ("pause-all", None, None) => Action::PauseAll,
+            ("resume-all", None, None) => Action::ResumeAll,
             ("quiet", None, None) => Action::Quiet,
             ("end-quiet", None, None) => Action::EndQuiet,
             ("open-window", None, None) => Action::OpenWindow,
+            ("open-settings", None, None) => Action::OpenSettings,
+            ("open-check-up", None, None) => Action::OpenCheckUp,
             ("quit", None, None) => Action::Quit,
             _ => return None,
         };
@@ -145,23 +189,36 @@ pub fn view(live: &Live) -> TrayView {
 }
 
 fn icon(live: &Live) -> Icon {
-    if !live.questions.is_empty() {
-        Icon::Asks
-    } else if !live.engine_reachable() {
-        Icon::Down
-    } else if live.running() > 0 {
-        Icon::Busy
+    let shape = if !live.engine_reachable() {
+        Shape::Down
+    } else if live.agents().any(AgentState::is_at_work) {
+        Shape::Busy
     } else {
-        Icon::Idle
-    }
+        Shape::Idle
+    };
+    Icon { shape, number: (live.questions.len() + waiting(live)).min(MANY) }
+}
+
+/// Agents that go on only when somebody says something.
+fn waiting(live: &Live) -> usize {
+    live.agents().filter(|state| state.needs_input()).count()
 }
 
 fn title(live: &Live) -> String {
-    match icon(live) {
-        Icon::Asks => format!("AgentBox: {}", count(live.questions.len(), "question", "questions")),
-        Icon::Down => "AgentBox: container engine not reachable".into(),
-        Icon::Busy => format!("AgentBox: {} running", count(live.running(), "box", "boxes")),
-        Icon::Idle => "AgentBox".into(),
+    let some = |n, one, many| (n > 0).then(|| count(n, one, many));
+    let needs: Vec<_> = [
+        some(live.questions.len(), "question", "questions"),
+        some(waiting(live), "waiting agent", "waiting agents"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let works = live.agents().filter(|state| state.is_at_work()).count();
+    match icon(live).shape {
+        _ if !needs.is_empty() => format!("AgentBox needs you: {}", needs.join(", ")),
+        Shape::Down => "AgentBox: container engine not reachable".into(),
+        Shape::Busy => format!("AgentBox: {}", count(works, "agent works", "agents work")),
+        Shape::Idle => "AgentBox".into(),
     }
 }
 
@@ -176,8 +233,7 @@ fn tooltip(live: &Live) -> String {
 
 /// How many agents have come to need somebody, and why.
 fn needs(live: &Live) -> Vec<String> {
-    let up = live.boxes.iter().filter(|view| view.state == BoxState::Running);
-    let states: Vec<_> = up.flat_map(|view| view.agents.iter().map(|a| a.state)).collect();
+    let states: Vec<_> = live.agents().collect();
     let all = [
         (AgentState::EndPlan, "has a plan for you", "have a plan for you"),
         (AgentState::Question, "asks you something", "ask you something"),
@@ -204,32 +260,46 @@ fn menu(live: &Live) -> Vec<Entry> {
     }
     if !live.questions.is_empty() {
         entries.push(Entry::Text(count(live.questions.len(), "question", "questions")));
-        entries.extend(live.questions.iter().map(question));
+        entries.extend(live.questions.iter().take(MOST_QUESTIONS).map(question));
+        entries.extend(more(live.questions.len(), MOST_QUESTIONS, Action::ShowQuestions));
         entries.push(Entry::Separator);
     }
     entries.extend(boxes(&live.boxes));
     entries.push(Entry::Separator);
     entries.push(item("New box…", Action::NewBox));
+    if live.running() > 0 {
+        entries.push(item("Pause all", Action::PauseAll));
+    } else if live.boxes.iter().any(|view| view.state == BoxState::Paused) {
+        entries.push(item("Resume all", Action::ResumeAll));
+    }
     entries.push(if live.is_quiet() {
         item("End quiet", Action::EndQuiet)
     } else {
         item("Quiet for one hour", Action::Quiet)
     });
     entries.push(item("Open AgentBox", Action::OpenWindow));
+    entries.push(item("Settings", Action::OpenSettings));
+    entries.push(item("Check-up", Action::OpenCheckUp));
     entries.push(item("Quit AgentBox", Action::Quit));
     entries
+}
+
+/// What leads to those that are not listed.
+fn more(all: usize, listed: usize, action: Action) -> Option<Entry> {
+    let left = all.checked_sub(listed).filter(|left| *left > 0)?;
+    Some(Entry::Item(Item::new(format!("{left} more… (Open AgentBox)"), action)))
 }
 
 fn question(q: &Question) -> Entry {
     let whole = format!("{} asks: {}", q.box_name, lower_first(&q.title));
     let fits = whole.chars().count() <= LONGEST;
     let (id, digest) = (q.id.clone(), q.digest.clone());
-    let mut items = vec![Item { label: "Show", action: Action::ShowQuestions }];
+    let mut items = vec![Item::new("Show", Action::ShowQuestion(id.clone()))];
     if fits && q.is_plain() {
         let action = Action::AllowOnce { id: id.clone(), digest: digest.clone() };
-        items.push(Item { label: "Allow once", action });
+        items.push(Item::new("Allow once", action));
     }
-    items.push(Item { label: "Deny", action: Action::Deny { id, digest } });
+    items.push(Item::new("Deny", Action::Deny { id, digest }));
     Entry::Submenu { label: if fits { whole } else { shortened(&whole) }, items }
 }
 
@@ -239,14 +309,34 @@ fn boxes(boxes: &[BoxView]) -> Vec<Entry> {
     }
     let mut entries = Vec::new();
     let mut project = None;
-    for view in boxes {
+    for view in listed(boxes) {
         if project != Some(&view.project_root) {
             entries.push(Entry::Text(view.project.clone()));
             project = Some(&view.project_root);
         }
         entries.push(one_box(view));
     }
+    entries.extend(more(boxes.len(), MOST_BOXES, Action::ShowBoxes));
     entries
+}
+
+/// As many as the menu takes, those first that somebody may look for; still in their order.
+fn listed(boxes: &[BoxView]) -> Vec<&BoxView> {
+    let mut places: Vec<usize> = (0..boxes.len()).collect();
+    places.sort_by_key(|at| rank(&boxes[*at]));
+    places.truncate(MOST_BOXES);
+    places.sort_unstable();
+    places.into_iter().map(|at| &boxes[at]).collect()
+}
+
+fn rank(view: &BoxView) -> u8 {
+    let up = view.state == BoxState::Running;
+    match view.state {
+        _ if view.questions > 0 || (up && view.agents.iter().any(|a| a.state.needs_input())) => 0,
+        BoxState::Running | BoxState::Creating => 1,
+        BoxState::Paused => 2,
+        BoxState::Stopped | BoxState::Missing | BoxState::Unknown => 3,
+    }
 }
 
 /// What the box's agents do, as far as they say; else how the box is.
@@ -261,38 +351,35 @@ fn doing(view: &BoxView) -> String {
 }
 
 fn one_box(view: &BoxView) -> Entry {
-    let mut items = vec![Item { label: "Open", action: Action::OpenBox(view.id.clone()) }];
-    if matches!(view.state, BoxState::Running | BoxState::Paused) {
-        if view.web.is_some() {
-            items.push(Item { label: "Web app", action: Action::OpenWeb(view.id.clone()) });
-        }
-        if view.screen.is_some() {
-            items.push(Item { label: "Screen", action: Action::OpenScreen(view.id.clone()) });
-        }
-    }
-    match view.state {
-        BoxState::Running => {
-            items.push(Item { label: "Pause", action: Action::PauseBox(view.id.clone()) });
-            items.push(Item { label: "Stop", action: Action::StopBox(view.id.clone()) });
-        }
-        BoxState::Paused => {
-            items.push(Item { label: "Resume", action: Action::ResumeBox(view.id.clone()) });
-            items.push(Item { label: "Stop", action: Action::StopBox(view.id.clone()) });
-        }
-        BoxState::Stopped => {
-            items.push(Item { label: "Start", action: Action::StartBox(view.id.clone()) });
-        }
-        BoxState::Creating | BoxState::Missing | BoxState::Unknown => {}
-    }
     let muted = view.muted_until.is_some();
-    items.push(if muted {
-        Item { label: "Hear it again", action: Action::HearBox(view.id.clone()) }
-    } else {
-        Item { label: "Mute for an hour", action: Action::MuteBox(view.id.clone()) }
-    });
-    let muted = if muted { ", muted" } else { "" };
-    let label = format!("{} {}   {}{muted}", mark(view.state), view.name, doing(view));
-    Entry::Submenu { label, items }
+    let said = if muted { ", muted" } else { "" };
+    let label = format!("{} {}   {}{said}", mark(view.state), view.name, doing(view));
+    let items =
+        offered(view).into_iter().map(|(label, act)| Item::new(label, act(view.id.clone())));
+    Entry::Submenu { label, items: items.collect() }
+}
+
+type OfBox = (&'static str, fn(BoxId) -> Action);
+
+/// What can be done with a box as it is.
+fn offered(view: &BoxView) -> Vec<OfBox> {
+    let (running, paused) = (view.state == BoxState::Running, view.state == BoxState::Paused);
+    let (up, stopped) = (running || paused, view.state == BoxState::Stopped);
+    let muted = view.muted_until.is_some();
+    let all: [(bool, OfBox); 11] = [
+        (true, ("Open", Action::OpenBox)),
+        (up && view.web.is_some(), ("Web app", Action::OpenWeb)),
+        (up && view.screen.is_some(), ("Screen", Action::OpenScreen)),
+        (up, ("Shell", Action::OpenShell)),
+        (up || stopped, ("Logs", Action::OpenLogs)),
+        (running, ("Pause", Action::PauseBox)),
+        (paused, ("Resume", Action::ResumeBox)),
+        (up, ("Stop", Action::StopBox)),
+        (stopped, ("Start", Action::StartBox)),
+        (muted, ("Hear it again", Action::HearBox)),
+        (!muted, ("Mute for an hour", Action::MuteBox)),
+    ];
+    all.into_iter().filter_map(|(now, of_box)| now.then_some(of_box)).collect()
 }
 
 fn mark(state: BoxState) -> char {
@@ -307,7 +394,7 @@ fn mark(state: BoxState) -> char {
 }
 
 fn item(label: &'static str, action: Action) -> Entry {
-    Entry::Item(Item { label, action })
+    Entry::Item(Item::new(label, action))
 }
 
 fn count(n: usize, one: &str, many: &str) -> String {
@@ -327,7 +414,9 @@ fn shortened(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::live::samples::{a_box, question, status};
+    use protocol::control::HostEvent;
     use protocol::question::Tier;
+    use protocol::sessions::{Agent, AgentView};
 
     fn live(boxes: Vec<BoxView>, questions: Vec<Question>) -> Live {
         Live { status: Some(status(true)), boxes, questions }
@@ -341,7 +430,7 @@ mod tests {
                 Entry::Text(text) => out += &format!("({text})\n"),
                 Entry::Item(item) => out += &format!("{}\n", item.label),
                 Entry::Submenu { label, items } => {
-                    let items: Vec<_> = items.iter().map(|i| i.label).collect();
+                    let items: Vec<_> = items.iter().map(|i| i.label.as_ref()).collect();
                     out += &format!("{label} > {}\n", items.join(", "));
                 }
                 Entry::Separator => out += "--\n",
@@ -365,14 +454,17 @@ mod tests {
 fix-login asks: push 3 commits to origin/fix-login > Show, Allow once, Deny
 --
 (docs)
-○ docs-bot   stopped > Open, Start, Mute for an hour
+○ docs-bot   stopped > Open, Logs, Start, Mute for an hour
 (shop-api)
-● fix-login   running > Open, Pause, Stop, Mute for an hour
-◐ perf   paused > Open, Resume, Stop, Mute for an hour
+● fix-login   running > Open, Shell, Logs, Pause, Stop, Mute for an hour
+◐ perf   paused > Open, Shell, Logs, Resume, Stop, Mute for an hour
 --
 New box…
+Pause all
 Quiet for one hour
 Open AgentBox
+Settings
+Check-up
 Quit AgentBox
 ";
         assert_eq!(text(&live), expected);
@@ -392,9 +484,12 @@ Quit AgentBox
             ],
             Vec::new(),
         ));
-        assert!(text.contains("a   running > Open, Web app, Screen, Pause, Stop,"), "{text}");
-        assert!(text.contains("b   paused > Open, Web app, Resume, Stop,"), "{text}");
-        assert!(text.contains("c   stopped > Open, Start,"), "{text}");
+        assert!(
+            text.contains("a   running > Open, Web app, Screen, Shell, Logs, Pause, Stop,"),
+            "{text}"
+        );
+        assert!(text.contains("b   paused > Open, Web app, Shell, Logs, Resume, Stop,"), "{text}");
+        assert!(text.contains("c   stopped > Open, Logs, Start,"), "{text}");
     }
 
     #[test]
@@ -443,27 +538,88 @@ Quit AgentBox
         live.status.as_mut().unwrap().quiet_until = Some(1);
         let text = text(&live);
         assert!(
-            text.contains("● a   running, muted > Open, Pause, Stop, Hear it again\n"),
+            text.contains("● a   running, muted > Open, Shell, Logs, Pause, Stop, Hear it again\n"),
             "{text}"
         );
         assert!(text.contains("End quiet\n"), "{text}");
     }
 
+    /// A box that runs, with an agent in it.
+    fn with_agent(id: u8, state: AgentState) -> BoxView {
+        let agent = AgentView { agent: Agent::Claude, state, since: 0, has_login: false };
+        BoxView { agents: vec![agent], ..a_box(id, "a", "p", BoxState::Running) }
+    }
+
     #[test]
     fn the_icon_says_what_matters_most() {
-        let running = vec![a_box(1, "a", "p", BoxState::Running)];
-        let asked = vec![question(1, "a", "Push"), question(2, "b", "Push")];
-        let idle = view(&live(Vec::new(), Vec::new()));
-        assert_eq!((idle.icon, idle.title.as_str()), (Icon::Idle, "AgentBox"));
-        let busy = view(&live(running.clone(), Vec::new()));
-        assert_eq!((busy.icon, busy.title.as_str()), (Icon::Busy, "AgentBox: 1 box running"));
-        let mut down = live(running.clone(), Vec::new());
+        let of = |live: &Live| {
+            let view = view(live);
+            (view.icon.shape, view.icon.number, view.title)
+        };
+        let asked = || vec![question(1, "a", "Push"), question(2, "b", "Push")];
+        let resting = a_box(1, "a", "p", BoxState::Running);
+        let idle = of(&live(vec![resting.clone()], Vec::new()));
+        assert_eq!(idle, (Shape::Idle, 0, "AgentBox".into()), "a box runs, no agent works");
+        let busy = of(&live(vec![with_agent(1, AgentState::Working)], Vec::new()));
+        assert_eq!(busy, (Shape::Busy, 0, "AgentBox: 1 agent works".into()));
+        let waits = vec![with_agent(1, AgentState::Waiting), with_agent(2, AgentState::Question)];
+        let needs = of(&live(waits, asked()));
+        let title = "AgentBox needs you: 2 questions, 2 waiting agents";
+        assert_eq!(needs, (Shape::Idle, 4, title.into()));
+        let mut down = live(vec![resting], Vec::new());
         down.status = Some(status(false));
-        assert_eq!(view(&down).icon, Icon::Down);
+        assert_eq!(of(&down).0, Shape::Down);
         assert!(text(&down).starts_with("(The container engine cannot be reached)\n"));
-        down.questions = asked;
-        assert_eq!(view(&down).icon, Icon::Asks);
-        assert_eq!(view(&down).title, "AgentBox: 2 questions");
+        down.questions = asked();
+        assert_eq!(of(&down), (Shape::Down, 2, "AgentBox needs you: 2 questions".into()));
+    }
+
+    #[test]
+    fn an_agent_in_a_box_that_does_not_run_needs_nobody() {
+        let mut stopped = with_agent(1, AgentState::Waiting);
+        stopped.state = BoxState::Stopped;
+        assert_eq!(view(&live(vec![stopped], Vec::new())).icon.number, 0);
+    }
+
+    #[test]
+    fn all_are_paused_and_resumed_at_once() {
+        let all = |states: &[BoxState]| {
+            let boxes = states.iter().map(|state| a_box(1, "a", "p", *state)).collect();
+            let text = text(&live(boxes, Vec::new()));
+            (text.contains("Pause all\n"), text.contains("Resume all\n"))
+        };
+        assert_eq!(all(&[]), (false, false));
+        assert_eq!(all(&[BoxState::Stopped]), (false, false));
+        assert_eq!(all(&[BoxState::Running, BoxState::Paused]), (true, false));
+        assert_eq!(all(&[BoxState::Stopped, BoxState::Paused]), (false, true));
+    }
+
+    #[test]
+    fn a_thousand_questions_and_boxes_make_a_short_menu_quickly() {
+        let started = std::time::Instant::now();
+        let mut live = live(Vec::new(), Vec::new());
+        for n in 0..1000 {
+            let mut asked = question(1, "a", "Push");
+            asked.id = format!("{n:032x}").parse().unwrap();
+            let mut view = a_box(1, "a", "p", BoxState::Stopped);
+            view.id = format!("b{n:08x}").parse().unwrap();
+            view.index = n;
+            live.apply(HostEvent::Asked { question: asked });
+            live.apply(HostEvent::BoxChanged { view });
+            assert!(super::view(&live).menu.len() < 60);
+        }
+        live.boxes[999].state = BoxState::Running;
+        let view = super::view(&live);
+        assert_eq!(
+            (view.icon.number, view.title.as_str()),
+            (10, "AgentBox needs you: 1000 questions")
+        );
+        let text = text(&live);
+        assert!(text.contains("990 more… (Open AgentBox)\n"), "{text}");
+        assert!(text.contains("970 more… (Open AgentBox)\n"), "{text}");
+        assert!(text.contains("● a   running"), "what runs is listed: {text}");
+        // A thousand pictures, each as quick as the first: nothing is frozen.
+        assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
     }
 
     #[test]
@@ -472,6 +628,7 @@ Quit AgentBox
         let of: BoxId = "b00000001".parse().unwrap();
         for action in [
             Action::ShowQuestions,
+            Action::ShowQuestion(id.clone()),
             Action::AllowOnce { id: id.clone(), digest: "ab12".into() },
             Action::Deny { id, digest: "ab12".into() },
             Action::OpenBox(of.clone()),
@@ -482,11 +639,18 @@ Quit AgentBox
             Action::MuteBox(of.clone()),
             Action::HearBox(of.clone()),
             Action::OpenWeb(of.clone()),
-            Action::OpenScreen(of),
+            Action::OpenScreen(of.clone()),
+            Action::OpenShell(of.clone()),
+            Action::OpenLogs(of),
             Action::NewBox,
+            Action::ShowBoxes,
+            Action::PauseAll,
+            Action::ResumeAll,
             Action::Quiet,
             Action::EndQuiet,
             Action::OpenWindow,
+            Action::OpenSettings,
+            Action::OpenCheckUp,
             Action::Quit,
         ] {
             assert_eq!(Action::from_id(&action.to_id()), Some(action));

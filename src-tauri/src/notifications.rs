@@ -25,6 +25,8 @@ const NO_BUS_AGAIN: Duration = Duration::from_secs(5);
 const HUNG_AGAIN: Duration = Duration::from_secs(10);
 /// More unsaid news than this is old news.
 const MOST_NEWS: usize = 16;
+/// More questions than this on screen help nobody; the next comes when one of them goes.
+const MOST_QUESTIONS: usize = 12;
 const EMPTYING: Duration = Duration::from_secs(1);
 const MUTE_SECONDS: u64 = 3600;
 
@@ -53,6 +55,13 @@ struct News {
     toast: Toast,
     mute: Option<BoxName>,
     look: Option<BoxId>,
+}
+
+impl News {
+    /// A box's doing can wait; what became of a person's own wish is told at once.
+    fn can_be_missed(&self) -> bool {
+        self.mute.is_some() || self.look.is_some()
+    }
 }
 
 impl Notifier {
@@ -237,18 +246,31 @@ impl Screen<'_> {
             }
         }
         for question in &questions {
+            if self.on_screen() >= MOST_QUESTIONS {
+                break;
+            }
             if !self.up.contains_key(&question.id) {
                 let toast = self.daemon.notify(&Toast::question(question)).await?;
                 self.up.insert(question.id.clone(), Some(toast));
             }
         }
-        for News { toast, mute, look } in news {
+        let undisturbed =
+            news.iter().any(News::can_be_missed) && self.daemon.is_not_to_disturb().await;
+        for news in news {
+            if undisturbed && news.can_be_missed() {
+                continue;
+            }
+            let News { toast, mute, look } = news;
             let shown = self.daemon.notify(&toast).await?;
             self.mutable.extend(mute.map(|name| (shown, name)));
             self.seen.extend(look.map(|id| (shown, id)));
         }
-        self.shared.up.send_replace(self.up.values().flatten().count());
+        self.shared.up.send_replace(self.on_screen());
         Ok(())
+    }
+
+    fn on_screen(&self) -> usize {
+        self.up.values().flatten().count()
     }
 
     async fn heard(&mut self, heard: Heard) -> Result<(), Lost> {
@@ -272,7 +294,7 @@ impl Screen<'_> {
             return Ok(());
         }
         if let Some(id) = self.seen.remove(&toast) {
-            if let Err(e) = self.api.show_window(&Page::Box(id).to_string()) {
+            if let Err(e) = self.api.show_window(&Page::Box(id, None).to_string()) {
                 tracing::warn!("the box was not shown: {e}");
             }
             return Ok(());
@@ -281,7 +303,9 @@ impl Screen<'_> {
         let done = match action {
             Action::Allow => self.answer(&question, Verdict::AllowOnce),
             Action::Deny => self.answer(&question, Verdict::Deny),
-            Action::Show | Action::Mute => self.api.show_window(&Page::Inbox.to_string()),
+            Action::Show | Action::Mute => {
+                self.api.show_window(&Page::Question(question.id.clone()).to_string())
+            }
         };
         if let Err(e) = done {
             tracing::warn!("the answer to a notification was not taken: {e}");

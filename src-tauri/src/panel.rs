@@ -3,7 +3,9 @@
 //! Nobody tells an app. GNOME's and Unity's bars are dark in every theme; elsewhere the panel
 //! follows the theme that GTK knows. Without a clue the answer is yes: most panels are.
 
+use gtk::glib;
 use gtk::prelude::*;
+use std::rc::Rc;
 
 /// Main thread only.
 pub fn is_dark() -> bool {
@@ -13,6 +15,18 @@ pub fn is_dark() -> bool {
     }
     let background = gtk::Label::new(None).style_context().lookup_color("theme_bg_color");
     background.is_none_or(|c| brightness(c.red(), c.green(), c.blue()) < 0.5)
+}
+
+/// Tells each time another theme is chosen, once its colours are known. Main thread only.
+pub fn on_change(tell: impl Fn() + 'static) {
+    let Some(settings) = gtk::Settings::default() else { return };
+    let tell = Rc::new(tell);
+    let later = move |_: &gtk::Settings| {
+        let tell = tell.clone();
+        glib::idle_add_local_once(move || tell());
+    };
+    settings.connect_gtk_theme_name_notify(later.clone());
+    settings.connect_gtk_application_prefer_dark_theme_notify(later);
 }
 
 fn always_dark(desktop: &str) -> bool {

@@ -5,13 +5,14 @@
 
 use crate::actions::Actions;
 use crate::menu::{Action, Entry, Icon, Item, TrayView, literal};
+use crate::tray_icon;
 use host::Api;
 use protocol::control::Notice;
 use std::time::Duration;
 use tauri::image::Image;
 use tauri::menu::{IsMenuItem, Menu, MenuItem, PredefinedMenuItem, Submenu};
 use tauri::tray::{MouseButton, MouseButtonState, TrayIcon, TrayIconBuilder, TrayIconEvent};
-use tauri::{AppHandle, Wry, include_image};
+use tauri::{AppHandle, Wry};
 use tokio::sync::{oneshot, watch};
 
 const PART: &str = "tray";
@@ -27,15 +28,49 @@ pub async fn keep(
     mut views: watch::Receiver<TrayView>,
 ) {
     let (icon, mut shown) = appear(&app, &api, &actions, &mut views).await;
-    while views.changed().await.is_ok() {
+    let mut theme = theme(&app).await;
+    loop {
+        let repaint = tokio::select! {
+            changed = views.changed() => match changed {
+                Ok(()) => false,
+                Err(_) => return,
+            },
+            () = theme_changes(&mut theme) => true,
+        };
         let view = views.borrow_and_update().clone();
         let (icon, from, to) = (icon.clone(), shown.clone(), view.clone());
-        let drawn = on_main(&app, move |app| redraw(app, &icon, &from, &to)).await;
+        let drawn = on_main(&app, move |app| redraw(app, &icon, &from, &to, repaint)).await;
         if let Err(e) = drawn {
             tracing::warn!("the tray icon cannot be changed: {e}");
         }
         shown = view;
         tokio::time::sleep(PACE).await;
+    }
+}
+
+type Theme = Option<watch::Receiver<()>>;
+
+/// Hears when the desktop's theme changes; none where nobody tells.
+async fn theme(app: &AppHandle) -> Theme {
+    if cfg!(not(target_os = "linux")) {
+        return None; // the menu bar colours the icon itself
+    }
+    let (changes, theme) = watch::channel(());
+    let followed = on_main(app, move |_| {
+        #[cfg(target_os = "linux")]
+        crate::panel::on_change(move || drop(changes.send(())));
+        Ok(())
+    });
+    followed.await.ok().map(|()| theme)
+}
+
+async fn theme_changes(theme: &mut Theme) {
+    let heard = match theme {
+        Some(theme) => theme.changed().await.is_ok(),
+        None => false,
+    };
+    if !heard {
+        std::future::pending::<()>().await;
     }
 }
 
@@ -135,8 +170,14 @@ fn build(app: &AppHandle, view: &TrayView, actions: Actions) -> tauri::Result<Tr
         .build(app)
 }
 
-fn redraw(app: &AppHandle, icon: &TrayIcon, from: &TrayView, to: &TrayView) -> tauri::Result<()> {
-    if from.icon != to.icon {
+fn redraw(
+    app: &AppHandle,
+    icon: &TrayIcon,
+    from: &TrayView,
+    to: &TrayView,
+    repaint: bool,
+) -> tauri::Result<()> {
+    if repaint || from.icon != to.icon {
         icon.set_icon(Some(image(to.icon)))?;
     }
     if from.title != to.title {
@@ -180,30 +221,16 @@ fn entry_item(app: &AppHandle, entry: &Entry) -> tauri::Result<Box<dyn IsMenuIte
 }
 
 fn clickable(app: &AppHandle, item: &Item) -> tauri::Result<MenuItem<Wry>> {
-    MenuItem::with_id(app, item.action.to_id(), literal(item.label), true, None::<&str>)
+    MenuItem::with_id(app, item.action.to_id(), literal(&item.label), true, None::<&str>)
 }
 
 #[cfg(target_os = "linux")]
 fn image(icon: Icon) -> Image<'static> {
-    match (icon, crate::panel::is_dark()) {
-        (Icon::Idle, true) => include_image!("../icons/tray-idle-dark.png"),
-        (Icon::Busy, true) => include_image!("../icons/tray-busy-dark.png"),
-        (Icon::Asks, true) => include_image!("../icons/tray-asks-dark.png"),
-        (Icon::Down, true) => include_image!("../icons/tray-down-dark.png"),
-        (Icon::Idle, false) => include_image!("../icons/tray-idle-light.png"),
-        (Icon::Busy, false) => include_image!("../icons/tray-busy-light.png"),
-        (Icon::Asks, false) => include_image!("../icons/tray-asks-light.png"),
-        (Icon::Down, false) => include_image!("../icons/tray-down-light.png"),
-    }
+    let dark = crate::panel::is_dark();
+    tray_icon::draw(icon, if dark { tray_icon::Look::Dark } else { tray_icon::Look::Light })
 }
 
-/// A template: the menu bar colours it itself.
 #[cfg(not(target_os = "linux"))]
 fn image(icon: Icon) -> Image<'static> {
-    match icon {
-        Icon::Idle => include_image!("../icons/tray-idle-light.png"),
-        Icon::Busy => include_image!("../icons/tray-busy-light.png"),
-        Icon::Asks => include_image!("../icons/tray-asks-light.png"),
-        Icon::Down => include_image!("../icons/tray-down-light.png"),
-    }
+    tray_icon::draw(icon, tray_icon::Look::Template)
 }

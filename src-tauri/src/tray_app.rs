@@ -5,11 +5,13 @@
 //! so a second start finds out that it is one before anything is drawn.
 
 use crate::actions::Actions;
+use crate::link::Link;
 use crate::notifications::Notifier;
 use crate::window_child::WindowChild;
 use crate::{Failure, display, keyring, logging, page::Page, tray, watch};
 use host::client::Client;
-use host::{Host, Kind, Options, StartError};
+use host::{Api, Host, Kind, Options, StartError};
+use protocol::boxes::BoxView;
 use protocol::control::Request;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,7 +22,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 /// Longer than the host gives work that was allowed already; then the process leaves anyway.
 const ENDING: Duration = Duration::from_secs(15);
 
-pub fn run() -> Result<(), Failure> {
+/// `open` is where the window is wanted, if it is.
+pub fn run(open: Option<Link>) -> Result<(), Failure> {
     display::require()?;
     let home = home()?;
     logging::start(&home, "desktop.log");
@@ -31,11 +34,24 @@ pub fn run() -> Result<(), Failure> {
     let options = Options { home: home.clone(), kind: Kind::Desktop, settings };
     let host = match runtime.block_on(Host::start(options)) {
         Ok(host) => host,
-        Err(StartError::AlreadyRunning { .. }) => return show_the_running_one(&home),
+        Err(StartError::AlreadyRunning { .. }) => return show_the_running_one(&home, open),
         Err(e) => return Err(Failure::new(e.to_string())),
     };
     tracing::info!(home = %home.display(), "the desktop host runs");
-    desktop(home, host, signals)
+    start_at_login();
+    desktop(home, host, signals, open)
+}
+
+/// As the settings say; the program may lie elsewhere since they were made.
+fn start_at_login() {
+    let Ok(app) = std::env::current_exe() else { return };
+    let wanted = home().ok().and_then(|home| settings::Settings::load(&home).ok());
+    let wanted = wanted.is_some_and(|settings| settings.desktop.launch_at_login);
+    match host::autostart::set(wanted, &app) {
+        Ok(true) => tracing::info!("starting at login is {}", if wanted { "on" } else { "off" }),
+        Ok(false) => {}
+        Err(e) => tracing::warn!("starting at login cannot be set: {e}"),
+    }
 }
 
 /// `$AGENTBOX_HOME`, with its folders made.
@@ -53,20 +69,28 @@ pub fn runtime() -> Result<Runtime, Failure> {
     host::runtime().map_err(|e| Failure::new(format!("no threads to work with: {e}.")))
 }
 
-fn show_the_running_one(home: &Path) -> Result<(), Failure> {
-    let request = Request::ShowWindow { page: Page::Inbox.to_string() };
-    Client::new(home).call::<()>(&request).map_err(|e| {
+fn show_the_running_one(home: &Path, open: Option<Link>) -> Result<(), Failure> {
+    let client = Client::new(home);
+    let page = match open {
+        Some(link) => link.page(&client.call::<Vec<BoxView>>(&Request::Boxes).unwrap_or_default()),
+        None => Page::Inbox,
+    };
+    client.call::<()>(&Request::ShowWindow { page: page.to_string() }).map_err(|e| {
         Failure::new(format!("AgentBox already runs, but its window cannot be opened: {e}."))
     })
 }
 
 /// Runs until the app is told to end; the event loop then leaves the process.
-fn desktop(home: PathBuf, host: Host, signals: Signals) -> Result<(), Failure> {
-    let mut host = Some((host, signals));
+fn desktop(home: PathBuf, host: Host, signals: Signals, open: Option<Link>) -> Result<(), Failure> {
+    let mut host = Some((host, signals, open));
     let app = tauri::Builder::default()
         .setup(move |app| {
-            if let Some((host, signals)) = host.take() {
+            if let Some((host, signals, open)) = host.take() {
+                let api = host.api().clone();
                 start_parts(app.handle(), home.clone(), host, signals);
+                if let Some(link) = open {
+                    tauri::async_runtime::spawn(async move { show(&api, link).await });
+                }
             }
             Ok(())
         })
@@ -79,6 +103,13 @@ fn desktop(home: PathBuf, host: Host, signals: Signals) -> Result<(), Failure> {
         }
     });
     Ok(())
+}
+
+async fn show(api: &Api, link: Link) {
+    let page = link.page(&api.boxes().await);
+    if let Err(e) = api.show_window(&page.to_string()) {
+        tracing::warn!("the window cannot be opened: {e}");
+    }
 }
 
 fn start_parts(app: &AppHandle, home: PathBuf, host: Host, signals: Signals) {

@@ -1,5 +1,5 @@
-//! Follows the host's events: keeps the tray's picture up to date and opens the window when the
-//! host says so.
+//! Follows the host's events: keeps the tray's picture up to date, tells what a person would like to
+//! hear of, and opens the window when the host says so.
 
 use crate::live::Live;
 use crate::menu::{self, TrayView};
@@ -7,8 +7,9 @@ use crate::notifications::Notifier;
 use crate::window_child::WindowChild;
 use host::Api;
 use protocol::BoxId;
-use protocol::boxes::BoxView;
-use protocol::control::HostEvent;
+use protocol::boxes::{BoxState, BoxView};
+use protocol::control::{HostEvent, Target};
+use protocol::looking::BoxDetails;
 use protocol::sessions::{Agent, AgentState, AgentView};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -40,6 +41,13 @@ async fn follow(api: Api, window: WindowChild, notifier: Notifier, views: watch:
             Ok(HostEvent::BoxChanged { view }) => {
                 if !live.is_quiet() {
                     tell_of_agents(&notifier, &live, &view, &mut told);
+                    if has_gone_down(&live, &view) {
+                        tauri::async_runtime::spawn(tell_of_end(
+                            api.clone(),
+                            notifier.clone(),
+                            view.clone(),
+                        ));
+                    }
                 }
                 live.apply(HostEvent::BoxChanged { view });
             }
@@ -89,6 +97,40 @@ fn news(before: &BoxView, after: &BoxView) -> Vec<(Agent, AgentState)> {
     after.agents.iter().filter(tells).map(|now| (now.agent, now.state)).collect()
 }
 
+/// What is taken down on purpose is gone, or up again, by then.
+const SETTLED: Duration = Duration::from_secs(2);
+
+fn has_gone_down(live: &Live, view: &BoxView) -> bool {
+    let before = live.boxes.iter().find(|b| b.id == view.id).map(|b| b.state);
+    let up = matches!(before, Some(BoxState::Running | BoxState::Paused));
+    up && view.state == BoxState::Stopped && view.muted_until.is_none()
+}
+
+/// One notification when a box has ended by itself.
+async fn tell_of_end(api: Api, notifier: Notifier, view: BoxView) {
+    tokio::time::sleep(SETTLED).await;
+    let Ok(details) = api.details(Target::id(&view.id)).await else { return };
+    if let Some(why) = end_by_itself(&details) {
+        let title = format!("{} stopped: {why}", view.name);
+        notifier.tell_of_box(&view.id, &title, &format!("A box of {}", view.project));
+    }
+}
+
+/// Why, in words. The engine does not say who stopped a box, but how its first process ended: one
+/// that was told to stop ends in order.
+fn end_by_itself(details: &BoxDetails) -> Option<String> {
+    const IN_ORDER: [i64; 3] = [0, 130, 143];
+    const KILLED: i64 = 137;
+    match details.exit_code {
+        _ if details.view.state != BoxState::Stopped => None,
+        Some(code) if IN_ORDER.contains(&code) => None,
+        Some(_) if details.out_of_memory => Some("it ran out of memory".into()),
+        Some(KILLED) => Some("it was killed".into()),
+        Some(code) => Some(format!("it ended with code {code}")),
+        None => None,
+    }
+}
+
 fn publish(views: &watch::Sender<TrayView>, view: TrayView) {
     views.send_if_modified(|shown| {
         let changed = *shown != view;
@@ -102,7 +144,69 @@ mod tests {
     use super::*;
     use crate::live::samples::a_box;
     use AgentState::{Compacting, Done, EndPlan, Error, Question, Ready, Waiting, Working};
-    use protocol::boxes::BoxState;
+    use protocol::boxes::Endpoints;
+    use protocol::looking::BoxLimits;
+
+    #[test]
+    fn a_box_that_ends_by_itself_says_why_and_one_that_was_stopped_says_nothing() {
+        let of = |exit_code, out_of_memory, state| {
+            let view = a_box(1, "fix-login", "shop", state);
+            end_by_itself(&details(view, exit_code, out_of_memory))
+        };
+        use BoxState::{Running, Stopped};
+        for stopped in [0, 130, 143] {
+            assert_eq!(of(Some(stopped), false, Stopped), None);
+        }
+        assert_eq!(of(None, false, Stopped), None);
+        assert_eq!(of(Some(1), false, Running), None, "it is up again");
+        assert_eq!(of(Some(1), false, Stopped).as_deref(), Some("it ended with code 1"));
+        assert_eq!(of(Some(137), false, Stopped).as_deref(), Some("it was killed"));
+        assert_eq!(of(Some(137), true, Stopped).as_deref(), Some("it ran out of memory"));
+    }
+
+    #[test]
+    fn only_a_box_that_was_up_has_gone_down() {
+        let of = |before: Option<BoxState>, after: BoxState| {
+            let boxes = before.map(|state| a_box(1, "fix-login", "shop", state));
+            let live = Live { boxes: boxes.into_iter().collect(), ..Live::default() };
+            has_gone_down(&live, &a_box(1, "fix-login", "shop", after))
+        };
+        use BoxState::{Creating, Missing, Paused, Running, Stopped, Unknown};
+        assert!(of(Some(Running), Stopped));
+        assert!(of(Some(Paused), Stopped));
+        for (before, after) in [
+            (Some(Stopped), Stopped),
+            (Some(Unknown), Stopped),
+            (Some(Creating), Stopped),
+            (Some(Running), Paused),
+            (Some(Running), Missing),
+            (None, Stopped),
+        ] {
+            assert!(!of(before, after), "{before:?} {after:?}");
+        }
+    }
+
+    fn details(view: BoxView, exit_code: Option<i64>, out_of_memory: bool) -> BoxDetails {
+        BoxDetails {
+            view,
+            ready: false,
+            workspace: String::new(),
+            base: None,
+            container: String::new(),
+            started_at: None,
+            ended_at: None,
+            exit_code,
+            out_of_memory,
+            limits: BoxLimits::default(),
+            usage: None,
+            processes: None,
+            mounts: Vec::new(),
+            carried: Vec::new(),
+            units: None,
+            endpoints: Endpoints::default(),
+            sessions: None,
+        }
+    }
 
     #[test]
     fn a_box_that_goes_to_and_fro_is_told_of_now_and_then() {

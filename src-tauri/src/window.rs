@@ -5,8 +5,9 @@
 
 use crate::page::Page;
 use crate::subscription::Subscription;
-use crate::{Failure, commands, display, folder_chooser, links, logging, long_calls, tray_app};
-use host::client::Client;
+use crate::{Failure, chooser, commands, copies, display, links, logging, tray_app, window_state};
+use agentbox_window::Window;
+use std::path::PathBuf;
 use tauri::webview::NewWindowResponse;
 use tauri::{App, Manager, Runtime, WebviewUrl, WebviewWindowBuilder};
 
@@ -19,41 +20,54 @@ pub fn run(page: Page) -> Result<(), Failure> {
     logging::start(&home, "window.log");
     let runtime = tray_app::runtime()?;
     tauri::async_runtime::set(runtime.handle().clone());
-    let client = Client::new(&home);
+    let window = Window::new(&home);
     let app = tauri::Builder::default()
         .manage(page)
-        .manage(Subscription::new(client.clone()))
-        .manage(client)
-        .manage(long_calls::LongCalls::default())
+        .manage(Subscription::new(window.client().clone()))
+        .manage(window)
+        .manage(copies::Home(home.clone()))
+        .manage(copies::Dropped::default())
         .invoke_handler(tauri::generate_handler![
             commands::call,
             commands::subscribe,
             commands::initial_page,
-            long_calls::begin,
-            long_calls::hang_up,
+            commands::begin,
+            commands::hang_up,
+            commands::stream,
+            commands::stream_write,
+            commands::stream_resize,
+            commands::stream_taken,
+            commands::screen_password,
+            commands::files,
             links::open_place,
-            folder_chooser::choose_folder
+            copies::copy_in,
+            copies::copy_dropped,
+            copies::copy_out,
+            copies::save,
+            chooser::choose_folder
         ])
-        .setup(|app| Ok(open(app)?))
+        .setup(move |app| Ok(open(app, home.clone())?))
         .build(crate::context())
         .map_err(|e| Failure::new(format!("the window cannot be opened: {e}.")))?;
     app.run(|_, _| {});
     Ok(())
 }
 
-fn open(app: &App) -> tauri::Result<()> {
+fn open(app: &App, home: PathBuf) -> tauri::Result<()> {
     // As it is, the icon is too large for a window manager to take.
     #[cfg(target_os = "linux")]
     if let Some(icon) = app.default_window_icon() {
         crate::dialog::use_icon(icon);
     }
-    WebviewWindowBuilder::new(app, LABEL, WebviewUrl::App("index.html".into()))
+    let window = WebviewWindowBuilder::new(app, LABEL, WebviewUrl::App("index.html".into()))
         .title("AgentBox")
         .inner_size(980.0, 680.0)
         .min_inner_size(640.0, 420.0)
         .on_navigation(|url| url.scheme() == "tauri")
         .on_new_window(|_, _| NewWindowResponse::Deny)
         .build()?;
+    copies::watch(&window);
+    window_state::keep(&window, home);
     Ok(())
 }
 

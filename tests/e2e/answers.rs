@@ -1,7 +1,10 @@
 //! A push in a box becomes a question; whoever answers first, wherever, decides.
 
+use crate::desktop::opens_at;
 use crate::world::{APP, AT_ONCE, Running, SOON, World};
+use agentbox_e2e::notify::{Manners, Server};
 use agentbox_e2e::screen;
+use agentbox_e2e::session::Options;
 use agentbox_e2e::wait::{eventually, eventually_or};
 use agentbox_e2e::webdriver::Browser;
 
@@ -319,4 +322,203 @@ fn files_that_a_new_box_wants_are_asked_about_on_every_surface() {
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let there = "cat fixtures/users.json; stat -c %a ~/.npmrc";
     assert_eq!(world.box_ok("fix-login", there), "[]644");
+}
+
+/// Two boxes that both have something to push.
+fn two_about_to_push(mut world: World, theme: Option<&str>) -> World {
+    if let Some(theme) = theme {
+        world.set("GTK_THEME", theme);
+    }
+    world.start_desktop();
+    for name in ["fix-login", "docs-bot"] {
+        world.create(name);
+        world.commit(name, SUBJECT);
+    }
+    world
+}
+
+/// The titles of the dialogs on screen, which are one at most.
+#[track_caller]
+fn dialog(world: &World) -> Option<String> {
+    let mut titles = world.screen().windows(APP);
+    titles.retain(|title| title.ends_with(" asks") || title.ends_with(" asked"));
+    assert!(titles.len() <= 1, "{titles:?}");
+    titles.pop()
+}
+
+#[track_caller]
+fn dialog_is(world: &World, title: &str) {
+    eventually_or(SOON, title, || {
+        let seen = dialog(world);
+        if seen.as_deref() == Some(title) { Ok(()) } else { Err(format!("{seen:?}")) }
+    });
+}
+
+#[track_caller]
+fn dialog_says(world: &World, title: &str, text: &str) {
+    eventually_or(SOON, &format!("“{text}” in the dialog"), || {
+        let texts = world.screen().texts(APP, title);
+        if texts.iter().any(|t| t == text) { Ok(()) } else { Err(format!("{texts:?}")) }
+    });
+}
+
+#[test]
+fn questions_come_one_after_the_other() {
+    let world = two_about_to_push(World::desktop_before(Options::default()), None);
+    let first = world.push("fix-login");
+    dialog_is(&world, "fix-login asks");
+    let second = world.push("docs-bot");
+    world.question_of("docs-bot");
+    dialog_says(&world, "fix-login asks", "1 of 2");
+    assert_eq!(dialog(&world).as_deref(), Some("fix-login asks"), "nothing takes its place");
+    screen::shoot(world.session(), "question-1-of-2");
+    world.screen().press(APP, "fix-login asks", "Allow once", SOON);
+    dialog_is(&world, "docs-bot asks");
+    assert_eq!(first.end().code, Some(0));
+    let texts = world.screen().texts(APP, "docs-bot asks");
+    assert!(texts.iter().all(|t| !t.starts_with("1 of")), "{texts:?}");
+    assert_eq!(world.questions().len(), 1, "the second one is still open");
+    world.screen().press(APP, "docs-bot asks", "Deny", SOON);
+    assert_eq!(second.end().code, Some(10));
+    eventually(AT_ONCE, "no dialog", || dialog(&world).is_none().then_some(()));
+}
+
+#[test]
+fn what_is_over_before_its_turn_is_not_shown() {
+    let world = two_about_to_push(World::desktop_before(Options::default()), Some("Adwaita:dark"));
+    let first = world.push("fix-login");
+    dialog_is(&world, "fix-login asks");
+    let second = world.push("docs-bot");
+    world.question_of("docs-bot");
+    dialog_says(&world, "fix-login asks", "1 of 2");
+    world.screen().press(APP, "fix-login asks", "Remember…", SOON);
+    screen::shoot(world.session(), "question-1-of-2-dark");
+    world.ok(&["deny", "docs-bot"]);
+    assert_eq!(second.end().code, Some(10));
+    eventually_or(SOON, "no place in a row of one", || {
+        let texts = world.screen().texts(APP, "fix-login asks");
+        if texts.iter().all(|t| t != "1 of 2") { Ok(()) } else { Err(format!("{texts:?}")) }
+    });
+    world.ok(&["deny", "fix-login"]);
+    assert_eq!(first.end().code, Some(10));
+    eventually_or(SOON, "no dialog", || {
+        let seen = dialog(&world);
+        assert_ne!(seen.as_deref(), Some("docs-bot asks"));
+        if seen.is_none() { Ok(()) } else { Err(format!("{seen:?}")) }
+    });
+}
+
+/// A second click where the first one was a moment ago means nothing for the question that came there.
+#[test]
+fn a_double_click_answers_one_question() {
+    let world = two_about_to_push(World::desktop_before(Options::default()), None);
+    let first = world.push("fix-login");
+    dialog_is(&world, "fix-login asks");
+    let second = world.push("docs-bot");
+    dialog_says(&world, "fix-login asks", "1 of 2");
+    let (x, y) = world.screen().place(APP, "fix-login asks", "Allow once", SOON);
+    let mut mouse = world.session().command("xdotool");
+    mouse.args(["mousemove", &x.to_string(), &y.to_string()]);
+    mouse.args(["click", "--repeat", "4", "--delay", "80", "1"]);
+    assert!(mouse.status().unwrap().success());
+    assert_eq!(first.end().code, Some(0));
+    dialog_is(&world, "docs-bot asks");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert_eq!(world.questions().len(), 1, "the second one is still open");
+    assert_eq!(world.at_remote("agentbox/docs-bot"), None);
+    world.ok(&["deny", "docs-bot"]);
+    assert_eq!(second.end().code, Some(10));
+}
+
+#[test]
+fn a_dialog_can_be_heard() {
+    let (world, _) = about_to_push();
+    let push = world.push("fix-login");
+    shown_natively(&world);
+    world.screen().press(APP, "fix-login asks", "Remember…", SOON);
+    world.screen().exists(APP, "fix-login asks", "This project");
+    let spoken = world.screen().spoken(APP, "fix-login asks");
+    for (name, about) in [
+        ("fix-login asks", "fix-login needs you: Push 1 commit to origin/agentbox/fix-login"),
+        ("The colour of fix-login", ""),
+        ("What it would do", "Where, on what, and the exact command"),
+        ("The rule", "Choosing allows nothing; the last line is the rule"),
+        ("Who", ""),
+        ("Until", ""),
+        ("This project", "also every other box of shop, new ones too"),
+        ("Allow and remember", "Lets the box do this, and makes the rule that is shown"),
+        ("Deny", "Says no: nothing is done"),
+        ("Mute box", "Denies what this box asks for an hour"),
+    ] {
+        let is = |part: &&(String, String)| part.0 == name && part.1 == about;
+        assert!(spoken.iter().any(|part| is(&part)), "{name:?} {about:?} is not in {spoken:#?}");
+    }
+    world.ok(&["deny", "fix-login"]);
+    assert_eq!(push.end().code, Some(10));
+}
+
+#[test]
+fn a_notification_daemon_without_buttons_still_tells() {
+    let mut world = World::desktop_before(Options { dunst: false, ..Options::default() });
+    let daemon = Server::start(world.session(), Manners::default());
+    world.start_desktop();
+    world.create("fix-login");
+    world.commit("fix-login", SUBJECT);
+    let push = world.push("fix-login");
+    let toast = daemon.wait_for("fix-login asks", SOON);
+    assert_eq!(toast.actions, Vec::<String>::new(), "there is nothing to press");
+    // A press that nobody offered is a click on the notification at most.
+    daemon.press(toast.id, "yes");
+    world.screen().press(APP, "fix-login asks", "Deny", SOON);
+    assert_eq!(push.end().code, Some(10));
+    eventually(AT_ONCE, "no notification", || daemon.up().is_empty().then_some(()));
+}
+
+#[test]
+fn a_notification_daemon_that_dies_in_the_middle_answers_nothing() {
+    let mut world = World::desktop_before(Options { dunst: false, ..Options::default() });
+    let buttons = Manners { actions: true, inhibited: false };
+    let daemon = Server::start(world.session(), buttons);
+    world.start_desktop();
+    let id = world.create("fix-login")["id"].as_str().unwrap().to_owned();
+    let oid = world.commit("fix-login", SUBJECT);
+    let push = world.push("fix-login");
+    let toast = daemon.wait_for("fix-login asks", SOON);
+    daemon.kill();
+    eventually(SOON, "a notice that notifications are missing", || {
+        let status = world.json(&["status"]);
+        let notices = status["status"]["notices"].as_array()?;
+        notices.iter().any(|n| n["part"] == "notifications").then_some(())
+    });
+    assert_eq!(world.questions().len(), 1, "it is still open");
+    dialog_is(&world, "fix-login asks");
+    // Its successor shows the question, and its buttons count.
+    let daemon = Server::start(world.session(), buttons);
+    let again = daemon.wait_for("fix-login asks", SOON);
+    assert_eq!(again.body, toast.body);
+    let question = world.question_of("fix-login")["id"].as_str().unwrap().to_owned();
+    daemon.press(again.id, "default");
+    opens_at(&world, &format!("inbox/{question}"));
+    daemon.press(again.id, "allow");
+    assert_eq!(push.end().code, Some(0));
+    assert_eq!(world.at_remote(BRANCH), Some(oid));
+
+    // Who does not want to be disturbed is told of questions only.
+    daemon.set(Manners { inhibited: true, ..buttons });
+    world.box_ok("fix-login", "agentbox-ctl agent-state claude waiting");
+    let tray = world.tray();
+    eventually(SOON, "the agent in the tray", || {
+        (tray.title() == "AgentBox needs you: 1 waiting agent").then_some(())
+    });
+    world.commit("fix-login", "Two");
+    let push = world.push("fix-login");
+    let toast = daemon.wait_for("fix-login asks", SOON);
+    assert_eq!(daemon.up(), vec![toast.clone()], "no news");
+    daemon.press(toast.id, "deny");
+    assert_eq!(push.end().code, Some(10));
+    daemon.set(buttons);
+    world.box_ok("fix-login", "agentbox-ctl agent-state codex waiting");
+    let news = daemon.wait_for("fix-login waits for you", SOON);
+    daemon.press(news.id, "default");
+    opens_at(&world, &format!("box/{id}"));
 }

@@ -76,7 +76,12 @@ fn boxes_16_42_numbers_are_never_given_twice_and_images_say_whose_they_are() {
     assert_eq!(names(&world), ["fix-3", "fix-1"]);
 
     let id = world.json(&["list"])["boxes"][0]["id"].as_str().unwrap().to_owned();
+    let here = world.project();
+    // The box has it back, and no image has it.
+    let file = world.box_ok("fix", "cat /etc/agentbox/box.env");
+    assert!(file.contains("AGENTBOX_BOX_NAME='fix'"), "{file}");
     for view in [&first, &merged] {
+        assert_eq!(holds(view["id"].as_str().unwrap(), &["AGENTBOX_BOX_NAME='fix'"]), [false]);
         let config = inspect(view["id"].as_str().unwrap()).config.unwrap();
         let labels = config.labels.unwrap();
         assert_eq!(labels["agentbox.role"], "checkpoint");
@@ -85,7 +90,8 @@ fn boxes_16_42_numbers_are_never_given_twice_and_images_say_whose_they_are() {
         for pair in config.env.unwrap() {
             let (name, value) = pair.split_once('=').unwrap();
             assert!(!value.contains(&id) && value != "fix", "{pair}");
-            let own = ["AGENTBOX_BOX_ID", "AGENTBOX_BOX_NAME", "AGENTBOX_UID"].contains(&name);
+            assert!(!value.contains(here.to_str().unwrap()), "{pair}");
+            let own = name.starts_with("AGENTBOX_");
             // An engine's commit can empty a variable, not take it away.
             assert!(!own || (view == &first && value.is_empty()), "{pair}");
         }
@@ -179,6 +185,12 @@ fn boxes_16_44_a_new_box_has_the_caches_and_not_the_edits() {
     assert_eq!(world.box_ok("next", script), wanted);
     let identity = world.box_ok("next", "printenv AGENTBOX_BOX_ID AGENTBOX_BOX_NAME");
     assert!(identity.ends_with("\nnext") && !identity.contains(source["id"].as_str().unwrap()));
+    let file = world.box_ok("next", "cat /etc/agentbox/box.env");
+    assert!(
+        file.contains("AGENTBOX_BOX_NAME='next'") && file.contains("'next.localhost'"),
+        "{file}"
+    );
+    assert!(file.contains("AGENTBOX_PROJECT_INDEX='2'") && !file.contains("source"), "{file}");
     let none = world.agentbox(&["create", "-n", "none", "--snapshot", "cold"]);
     assert_eq!(none.status.code(), Some(2));
     assert!(text(&none.stderr).contains("checkpoint not found: cold"), "{}", text(&none.stderr));

@@ -96,15 +96,16 @@ fn boxes_16_48_a_box_without_a_screen_has_no_port_for_one() {
     assert_eq!(world.box_ok("blind", "echo $DISPLAY"), "");
 }
 
-struct Ssh<'a> {
+/// A way into a box, as the host would take it.
+pub struct Ssh<'a> {
     world: &'a World,
-    folder: std::path::PathBuf,
+    pub folder: std::path::PathBuf,
     id: String,
     port: u16,
 }
 
 impl<'a> Ssh<'a> {
-    fn to(world: &'a World, made: &serde_json::Value) -> Self {
+    pub fn to(world: &'a World, made: &serde_json::Value) -> Self {
         let id = made["id"].as_str().unwrap().to_owned();
         let folder = world.home().join("boxes").join(&id).join("ssh");
         let port = port(made["name"].as_str().unwrap(), "22/tcp");
@@ -124,7 +125,7 @@ impl<'a> Ssh<'a> {
         command
     }
 
-    fn run(&self, user: &str, key: &std::path::Path, more: &[&str]) -> Output {
+    pub fn run(&self, user: &str, key: &std::path::Path, more: &[&str]) -> Output {
         let mut command = self.command("ssh", key);
         command.arg(format!("{user}@127.0.0.1")).args(more).output().unwrap()
     }

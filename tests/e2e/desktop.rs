@@ -3,7 +3,7 @@
 use crate::world::{APP, SOON, World};
 use agentbox_e2e::screen;
 use agentbox_e2e::session::Options;
-use agentbox_e2e::tray::outline;
+use agentbox_e2e::tray::{Item, outline};
 use agentbox_e2e::wait::{eventually, eventually_or, try_eventually};
 
 fn notices(world: &World) -> Vec<String> {
@@ -14,13 +14,49 @@ fn notices(world: &World) -> Vec<String> {
 
 /// Processes of this session that run the app's window.
 fn window_processes(world: &World) -> usize {
+    pages(world).len()
+}
+
+/// The pages that the windows of this session were opened at.
+pub fn pages(world: &World) -> Vec<String> {
     let marker = format!("HOME={}", world.session().home().display());
-    let runs = |entry: &std::fs::DirEntry| {
+    let page = |entry: std::fs::DirEntry| {
         let read = |name: &str| std::fs::read(entry.path().join(name)).unwrap_or_default();
-        let is_window = read("cmdline").split(|b| *b == 0).any(|arg| arg == b"--window");
-        is_window && String::from_utf8_lossy(&read("environ")).contains(&marker)
+        let (words, variables) = (read("cmdline"), read("environ"));
+        let words = String::from_utf8_lossy(&words).into_owned();
+        let mut words = words.split('\0').skip_while(|word| *word != "--window");
+        let is_ours = String::from_utf8_lossy(&variables).contains(&marker);
+        words.next().filter(|_| is_ours)?;
+        Some(words.skip_while(|word| *word != "--page").nth(1).unwrap_or_default().to_owned())
     };
-    std::fs::read_dir("/proc").unwrap().flatten().filter(runs).count()
+    std::fs::read_dir("/proc").unwrap().flatten().filter_map(page).collect()
+}
+
+/// Waits until the window was opened at this page, and closes it.
+#[track_caller]
+pub fn opens_at(world: &World, page: &str) {
+    eventually_or(SOON, &format!("the window at {page}"), || {
+        let pages = pages(world);
+        if pages == [page] { Ok(()) } else { Err(format!("{pages:?}{}", world.host_log())) }
+    });
+    eventually(SOON, "the window", || {
+        world.screen().windows(APP).iter().any(|w| w.contains("AgentBox")).then_some(())
+    });
+    eventually(SOON, "no window process", || {
+        let _ = world.session().command("wmctrl").args(["-c", "AgentBox"]).output();
+        pages(world).is_empty().then_some(())
+    });
+}
+
+/// The entry of a box in the tray's menu, as its label is now.
+#[track_caller]
+fn entry_of(tray: &Item, name: &str, state: &str) -> String {
+    eventually_or(SOON, &format!("{name} {state} in the menu"), || {
+        let menu = tray.menu();
+        let labels = menu.iter().map(|e| e.label.clone());
+        let found = labels.into_iter().find(|l| l.contains(name) && l.contains(state));
+        found.ok_or_else(|| outline(&menu))
+    })
 }
 
 /// Waits until the window shows more than an empty page. What it says is read by WebDriver.
@@ -85,23 +121,122 @@ fn the_tray_shows_boxes_and_starts_and_stops_them() {
         });
     };
     lines("fix-login   running");
-    let running = tray.icon_hash();
-    let label = |state: &str| {
-        let menu = tray.menu();
-        menu.iter()
-            .map(|e| e.label.clone())
-            .find(|l| l.contains("fix-login") && l.contains(state))
-            .unwrap()
-    };
-    tray.click(&[&label("running"), "Stop"], SOON);
+    tray.click(&[&entry_of(&tray, "fix-login", "running"), "Stop"], SOON);
     lines("fix-login   stopped");
-    eventually(SOON, "another icon when nothing runs", || {
-        (tray.icon_hash() != running).then_some(())
-    });
-    tray.click(&[&label("stopped"), "Start"], SOON);
+    tray.click(&[&entry_of(&tray, "fix-login", "stopped"), "Start"], SOON);
     lines("fix-login   running");
     assert_eq!(world.json(&["list"])["boxes"][0]["state"], "running");
+    tray.click(&["Pause all"], SOON);
+    lines("fix-login   paused");
+    assert_eq!(world.json(&["list"])["boxes"][0]["state"], "paused");
+    tray.click(&["Resume all"], SOON);
+    lines("fix-login   running");
     assert_eq!(notices(&world), Vec::<String>::new());
+    // Nobody is told of what they did themselves.
+    let told = world.notifications().ever_shown();
+    assert!(told.iter().all(|n| !n.summary.contains("stopped")), "{told:?}");
+}
+
+/// Waits until the tray shows another picture, and gives it.
+#[track_caller]
+fn other_icon(tray: &Item, before: Option<u64>, what: &str) -> Option<u64> {
+    eventually(SOON, what, || (tray.icon_hash() != before).then(|| tray.icon_hash()))
+}
+
+#[test]
+fn the_icon_says_who_works_and_counts_what_needs_somebody() {
+    let world = World::desktop();
+    for name in ["fix-login", "docs-bot"] {
+        world.create(name);
+        world.commit(name, "One");
+    }
+    let tray = world.tray();
+    let idle = tray.icon_hash();
+    assert_eq!(tray.title(), "AgentBox", "boxes run, but no agent works");
+    world.box_ok("fix-login", "agentbox-ctl agent-state claude working");
+    let busy = other_icon(&tray, idle, "another icon while an agent works");
+    assert_eq!(tray.title(), "AgentBox: 1 agent works");
+    screen::shoot(world.session(), "tray-busy");
+    world.box_ok("fix-login", "agentbox-ctl agent-state claude waiting");
+    let one = other_icon(&tray, busy, "a number for an agent that waits");
+    assert_eq!(tray.title(), "AgentBox needs you: 1 waiting agent");
+    let push = world.push("docs-bot");
+    world.question_of("docs-bot");
+    let two = other_icon(&tray, one, "a higher number for a question");
+    assert_eq!(tray.title(), "AgentBox needs you: 1 question, 1 waiting agent");
+    screen::shoot(world.session(), "tray-needs-you");
+    world.ok(&["deny", "docs-bot"]);
+    assert_eq!(push.end().code, Some(10));
+    let again = other_icon(&tray, two, "the number going down");
+    assert_eq!(again, one, "the same number looks the same");
+    world.box_ok("fix-login", "agentbox-ctl agent-state claude done");
+    eventually(SOON, "the icon from the beginning", || (tray.icon_hash() == idle).then_some(()));
+}
+
+#[test]
+fn the_tray_leads_to_logs_settings_and_the_check_up() {
+    let world = World::desktop();
+    let id = world.create("fix-login")["id"].as_str().unwrap().to_owned();
+    let tray = world.tray();
+    tray.click(&[&entry_of(&tray, "fix-login", "running"), "Logs"], SOON);
+    opens_at(&world, &format!("box/{id}/logs"));
+    tray.click(&["Settings"], SOON);
+    opens_at(&world, "settings");
+    tray.click(&["Check-up"], SOON);
+    opens_at(&world, "check-up");
+}
+
+#[test]
+fn the_tray_opens_a_shell_in_the_persons_terminal() {
+    let mut world = World::desktop_before(Options::default());
+    let said = world.dir().join("terminal-was-told");
+    let terminal = |end: &str| {
+        let script =
+            format!("#!/bin/sh\nfor word; do echo \"$word\"; done > {}\n{end}\n", said.display());
+        world.host_program("my-terminal", &script);
+    };
+    terminal("exit 0");
+    world.set("TERMINAL", "my-terminal");
+    world.start_desktop();
+    let id = world.create("fix-login")["id"].as_str().unwrap().to_owned();
+    let tray = world.tray();
+    tray.click(&[&entry_of(&tray, "fix-login", "running"), "Shell"], SOON);
+    let agentbox = world.program("agentbox").display().to_string();
+    let expected = format!("-e\n{agentbox}\nshell\n{id}\n");
+    eventually_or(SOON, "the terminal", || {
+        let said = std::fs::read_to_string(&said).unwrap_or_default();
+        if said == expected { Ok(()) } else { Err(said) }
+    });
+    // What it was told works.
+    let words: Vec<_> = expected.lines().skip(2).chain(["--", "echo", "hello"]).collect();
+    assert_eq!(world.ok(&words).trim(), "hello");
+
+    let script = "#!/bin/sh\nexit 3\n";
+    world.host_program("my-terminal", script);
+    tray.click(&[&entry_of(&tray, "fix-login", "running"), "Shell"], SOON);
+    let toast = world.notifications().wait_for("A shell in fix-login could not be opened", SOON);
+    assert!(toast.body.contains("exit status: 3"), "{}", toast.body);
+}
+
+#[test]
+fn a_box_that_dies_is_told_of_once_and_with_the_reason() {
+    let world = World::desktop();
+    world.create("fix-login");
+    let (told, say) = (world.notifications(), "fix-login stopped: it was killed");
+    let container = world.json(&["inspect", "fix-login"])["details"]["container"].clone();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let docker = world.docker().await.unwrap();
+        let name = container.as_str().unwrap();
+        docker.kill_container(name, None).await.unwrap();
+    });
+    let toast = told.wait_for("fix-login stopped", SOON);
+    assert_eq!(toast.summary, say);
+    world.ok(&["start", "fix-login"]);
+    world.ok(&["stop", "fix-login"]);
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    let times = told.ever_shown().iter().filter(|n| n.summary.contains("stopped")).count();
+    assert_eq!(times, 1, "{:?}", told.ever_shown());
 }
 
 #[test]

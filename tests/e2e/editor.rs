@@ -1,7 +1,9 @@
 //! `agentbox code`: terminals for services in the editor, and what of it git gets to see.
 
 use crate::urls::world;
-use crate::world::{World, text};
+use crate::world::{SOON, World, text};
+use agentbox_e2e::wait::eventually;
+use std::process::Stdio;
 
 const SERVICES: &str =
     "services:\n  web:\n    command: sleep 1000\n  db:\n    command: sleep 1000\n";
@@ -78,4 +80,47 @@ fn without_services_and_without_an_editor_the_address_is_all_there_is() {
     let nobody = world.agentbox(&["code", "nobody"]);
     assert_eq!(nobody.status.code(), Some(2));
     assert!(!text(&nobody.stderr).contains("lends"), "{nobody:?}");
+}
+
+#[test]
+fn an_editor_waits_for_tasks_and_services_but_not_for_ever() {
+    let (world, _) = world("");
+    let yaml = "tasks:
+  slow: {command: 'while [ ! -e /tmp/go ]; do sleep 0.1; done'}
+services:
+  web: {command: sleep 1000, needs: [slow]}
+";
+    std::fs::write(world.project().join("agentbox.yaml"), yaml).unwrap();
+    world.create("slow");
+    let mut command = world.agentbox_command(&["code", "slow", "--print"]);
+    let mut held = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // One who has less time goes on meanwhile, and is told why that is too early.
+    let early = world.agentbox(&["code", "slow", "--print", "--timeout", "1s"]);
+    let (out, err) = (text(&early.stdout), text(&early.stderr));
+    assert!(early.status.success() && out.starts_with("vscode-remote://"), "{early:?}");
+    assert!(err.contains("at most 1 s"), "{err}");
+    assert!(
+        err.contains("the box is not ready: not up in time: ") && err.contains("slow"),
+        "{err}"
+    );
+    assert!(held.try_wait().unwrap().is_none(), "it did not wait");
+    world.box_ok("slow", "touch /tmp/go");
+    eventually(SOON, "the editor's address", || held.try_wait().unwrap());
+    let held = held.wait_with_output().unwrap();
+    assert!(held.status.success(), "{held:?}");
+    assert_eq!(text(&held.stdout), out);
+    assert!(!text(&held.stderr).contains("not ready"), "{held:?}");
+    let ready = world.agentbox(&["code", "slow", "--print"]);
+    assert_eq!(text(&ready.stderr), "", "nobody had to wait");
+
+    // What failed cannot be waited for.
+    let broken = "printf 'tasks: {broken: {command: exit 3}, slow: {command: sleep 1000}}\\n' > agentbox.yaml; agentbox-ctl reload";
+    world.box_ok("slow", broken);
+    let mut command = world.agentbox_command(&["code", "slow", "--print", "--timeout", "30m"]);
+    let mut failed = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    eventually(SOON, "the end of the wait", || failed.try_wait().unwrap());
+    let failed = failed.wait_with_output().unwrap();
+    assert!(failed.status.success() && text(&failed.stdout) == out, "{failed:?}");
+    let err = text(&failed.stderr);
+    assert!(err.contains("the box is not ready: failed: broken\n"), "{err}");
 }

@@ -62,7 +62,12 @@ fn state(world: &World, name: &str) -> String {
 
 #[track_caller]
 fn becomes(world: &World, name: &str, wanted: &str) {
-    eventually_or(SOON, &format!("{name} {wanted}"), || match state(world, name) {
+    becomes_within(SOON, world, name, wanted);
+}
+
+#[track_caller]
+fn becomes_within(limit: Duration, world: &World, name: &str, wanted: &str) {
+    eventually_or(limit, &format!("{name} {wanted}"), || match state(world, name) {
         seen if seen == wanted => Ok(()),
         seen => Err(format!("{seen}{}", world.host_log())),
     });
@@ -247,23 +252,34 @@ fn boxes_16_55_a_box_started_by_others_is_taken_over() {
 
 // ---- automatic rest
 
+/// The least that can be set: what follows takes minutes.
+const IDLE: &str = "autopause: {maxRunningBoxes: 1, idleMinutes: 1}\n";
+
+/// Its minute is over, and another one when it was at work in between.
+#[track_caller]
+fn rests(world: &World, name: &str) {
+    becomes_within(Duration::from_secs(150) + SOON, world, name, "paused");
+}
+
 #[test]
 fn too_many_boxes_rest_the_one_that_was_idle_the_longest() {
     let mut world = World::bare();
-    world.configure("autopause: {maxRunningBoxes: 1, idleMinutes: 0}\n");
+    world.configure(IDLE);
     world.start_serve();
     world.create("first");
     assert_eq!(state(&world, "first"), "running", "one may run");
     world.create("second");
-    becomes(&world, "first", "paused");
+    let begun = Instant::now();
+    rests(&world, "first");
+    assert!(begun.elapsed() > Duration::from_secs(30), "it was not idle for a minute");
     assert_eq!(state(&world, "second"), "running");
     // Somebody works in the first: it goes on, and the other one rests.
     let work = world
         .begin("first", "echo at-work > /tmp/at; while [ ! -e /tmp/done ]; do sleep 0.1; done");
-    becomes(&world, "second", "paused");
+    rests(&world, "second");
     assert_eq!(state(&world, "first"), "running");
     assert_eq!(world.box_ok("second", "echo here"), "here");
-    becomes(&world, "second", "paused");
+    rests(&world, "second");
     assert_eq!(state(&world, "first"), "running", "a box with a command in it was frozen");
     work.kill();
     assert!(world.audit_kinds("first").contains(&"box-rested".to_owned()));
@@ -273,12 +289,12 @@ fn too_many_boxes_rest_the_one_that_was_idle_the_longest() {
 #[test]
 fn a_box_that_asks_or_computes_does_not_rest() {
     let mut world = World::bare();
-    world.configure("autopause: {maxRunningBoxes: 0, idleMinutes: 0}\n");
+    world.configure(IDLE);
     world.start_serve();
+    world.create("used");
+    let used = world.begin("used", "while :; do sleep 1; done");
     world.create("asks");
     world.create("computes");
-    becomes(&world, "asks", "paused");
-    becomes(&world, "computes", "paused");
     world.commit("asks", "Wanted");
     world.box_ok("asks", "nohup git push > /tmp/out 2>&1 &");
     let question = world.question_of("asks");
@@ -288,22 +304,26 @@ fn a_box_that_asks_or_computes_does_not_rest() {
     );
     // Another box comes and goes to rest: the two were looked at meanwhile.
     world.create("idle");
-    becomes(&world, "idle", "paused");
+    rests(&world, "idle");
     assert_eq!(
         (state(&world, "asks").as_str(), state(&world, "computes").as_str()),
         ("running", "running")
     );
     world.ok(&["deny", question["id"].as_str().unwrap()]);
-    becomes(&world, "asks", "paused");
     world.box_ok("computes", "kill $(cat /tmp/pid)");
-    becomes(&world, "computes", "paused");
-    // Switched off, none rests.
-    world.kill_host();
-    world.configure("autopause: {enabled: false, maxRunningBoxes: 0, idleMinutes: 0}\n");
+    rests(&world, "asks");
+    rests(&world, "computes");
+    used.kill();
+}
+
+#[test]
+fn switched_off_no_box_rests() {
+    let mut world = World::bare();
+    world.configure("autopause: {enabled: false, maxRunningBoxes: 1, idleMinutes: 1}\n");
     world.start_serve();
-    world.ok(&["unpause", "idle"]);
+    world.create("idle");
     world.create("late");
-    world.box_ok("late", "sleep 2");
+    std::thread::sleep(Duration::from_secs(75));
     assert_eq!(state(&world, "idle"), "running");
 }
 

@@ -125,7 +125,20 @@ fn boxes_16_54_podman_without_root_has_boxes() {
     assert!(engine.contains("Podman 4") || engine.contains("Podman 5"), "{engine}");
     std::fs::write(world.project().join("untracked"), "x\n").unwrap();
 
+    // This engine leaves ports below 1024 to root, so the box's web address needs a right of its own.
+    let server = "perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(LocalPort => 3000, Listen => 5, \
+        ReuseAddr => 1) or die; while ($c = $s->accept) { <$c>; print $c qq(HTTP/1.0 200 OK\\r\\n\\r\\nserved); close $c }'";
+    let yaml =
+        format!("services:\n  web:\n    command: |\n      {server}\n    expose: {{port: 3000}}\n");
+    std::fs::write(world.project().join("agentbox.yaml"), yaml).unwrap();
+
     world.create("rootless");
+    let first = world.box_ok("rootless", "cat /proc/sys/net/ipv4/ip_unprivileged_port_start");
+    assert_eq!(first, "1024");
+    eventually_or(SLOW, "the page", || {
+        let page = text(&world.in_box("rootless", "curl -sm 5 http://127.0.0.1").stdout);
+        if page == "served" { Ok(()) } else { Err(page) }
+    });
     // Nobody else's number: in the box it is the usual one, outside it is the person's.
     assert_eq!(
         world.box_ok("rootless", "id -u; cat untracked; stat -c %u untracked"),

@@ -118,6 +118,33 @@ services:
     assert_eq!(world.agentbox(&["services", "restart", "upward", "nosuch"]).status.code(), Some(1));
 }
 
+/// Root's rights of a process, as the kernel shows them; see capabilities(7).
+fn powers(world: &World, name: &str, process: &str) -> Vec<String> {
+    let script = format!(
+        "sed -n 's/^Cap\\(Inh\\|Prm\\|Eff\\|Amb\\):\\t0*\\(.\\)/\\2/p' /proc/{process}/status"
+    );
+    world.box_ok(name, &script).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_supervisor_alone_may_have_port_80_and_needs_no_engines_leave() {
+    let yaml = "tasks:
+  try: {command: 'grep ^Cap /proc/self/status > caps'}
+services:
+  web: {command: 'exec perl server.pl 3000 hello', expose: {port: 3000}}
+";
+    let (world, _) = world(yaml);
+    world.create("ported");
+    assert_eq!(world.ok(&["wait", "ported", "--timeout", "120s"]), "ready\n");
+    let supervisor = world.box_ok("ported", "pgrep -xf '(.*/)?agentbox-ctl daemon'");
+    // The one right of its own, and nothing for those it starts.
+    assert_eq!(powers(&world, "ported", &supervisor), ["0", "400", "400", "0"]);
+    let web = until(&world, "ported", "web", "running")["pid"].to_string();
+    assert_eq!(powers(&world, "ported", &web), ["0", "0", "0", "0"]);
+    assert_eq!(world.box_ok("ported", "grep -c 'Cap[^B].*:.*[1-9a-f]' caps || true"), "0");
+    assert_eq!(status(&world, "ported")["webProxy"]["state"], "listening");
+}
+
 #[test]
 fn what_is_killed_in_a_box_comes_back_once() {
     let yaml = "services:
@@ -407,4 +434,55 @@ fn yaml_13_34_35_36_a_container_is_a_service_like_any_other() {
             runs => Err(runs),
         }
     });
+}
+
+#[test]
+fn tasks_are_run_and_services_stopped_and_started_from_the_host() {
+    let yaml = "tasks:
+  count: {command: 'echo run >> runs; echo said; echo badly >&2; exit $(cat code || echo 0)'}
+  hold: {command: 'while [ ! -e go ]; do sleep 0.1; done'}
+services:
+  web: {command: sleep 1000}
+  later: {command: sleep 1000, needs: [hold]}
+";
+    let (world, _) = world(yaml);
+    world.create("driven");
+    world.ok(&["wait", "driven", "--units", "count,web", "--timeout", "120s"]);
+    let runs = || world.box_ok("driven", "grep -c run runs");
+    // One that is done is left alone, unless somebody insists.
+    assert_eq!(world.ok(&["services", "run", "driven", "count"]), "count: done\n");
+    assert_eq!(runs(), "1");
+    let again = world.agentbox(&["services", "run", "driven", "count", "--force", "--wait"]);
+    assert_eq!(again.status.code(), Some(0), "{again:?}");
+    assert_eq!(text(&again.stdout), "said\n");
+    let err = text(&again.stderr);
+    assert!(err.contains("badly\n") && err.ends_with("count: done\n"), "{err}");
+    assert_eq!(runs(), "2");
+    world.box_ok("driven", "echo 7 > code");
+    let failed = world.agentbox(&["services", "run", "count", "--force", "--wait", "--json"]);
+    assert_eq!(failed.status.code(), Some(7), "{failed:?}");
+    let failed: Value = serde_json::from_slice(&failed.stdout).unwrap();
+    assert_eq!(failed["task"]["state"], "failed");
+    assert_eq!((&failed["task"]["lastExitCode"], runs().as_str()), (&json!(7), "3"));
+
+    assert_eq!(world.ok(&["services", "stop", "driven", "web"]), "web: stopped\n");
+    assert_eq!(unit(&world, "driven", "web")["state"], "stopped");
+    let started = world.json(&["services", "start", "driven", "web"]);
+    assert_eq!(started["service"]["name"], "web");
+    until(&world, "driven", "web", "running");
+    let waits = world.ok(&["services", "start", "driven", "later"]);
+    assert_eq!(waits, "later: waiting for hold\n");
+    world.ok(&["services", "start", "driven", "later", "--now"]);
+    until(&world, "driven", "later", "running");
+    let listed = world.ok(&["services", "driven"]);
+    assert!(listed.contains("later") && listed.contains("hold"), "{listed}");
+    for wrong in [
+        &["run", "driven", "nosuch"][..],
+        &["run", "driven", "web", "--wait"],
+        &["stop", "driven", "hold"],
+    ] {
+        let refused = world.agentbox(&[&["services"], wrong].concat());
+        assert_eq!(refused.status.code(), Some(1), "{wrong:?}: {refused:?}");
+        assert!(!refused.stderr.is_empty());
+    }
 }

@@ -40,6 +40,11 @@ pub struct World {
 }
 
 impl World {
+    /// Where the programs under test are.
+    pub fn programs() -> PathBuf {
+        bin()
+    }
+
     /// A desktop with all parts, and AgentBox in its tray.
     pub fn desktop() -> Self {
         Self::desktop_with(Options::default())

@@ -70,6 +70,18 @@ impl Desktop {
         texts
     }
 
+    /// What a screen reader says of each part of a window: its name, and the sentence about it.
+    pub fn spoken(&self, app: &str, window: &str) -> Vec<(String, String)> {
+        let Some(window) = self.window(app, window) else { return Vec::new() };
+        let mut parts = Vec::new();
+        window.walk(DEPTH, &mut |node| {
+            let (name, about) = (node.name(), node.description());
+            parts.push((name.unwrap_or_default(), about.unwrap_or_default()));
+            false
+        });
+        parts
+    }
+
     /// The names of the buttons a window shows, in their order.
     pub fn buttons(&self, app: &str, window: &str) -> Vec<String> {
         let Some(window) = self.window(app, window) else { return Vec::new() };
@@ -186,6 +198,10 @@ impl<'a> Node<'a> {
 
     fn name(&self) -> Option<String> {
         self.proxy(ACCESSIBLE)?.get_property("Name").ok()
+    }
+
+    fn description(&self) -> Option<String> {
+        self.proxy(ACCESSIBLE)?.get_property("Description").ok()
     }
 
     fn role(&self) -> u32 {

@@ -7,7 +7,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // everything here runs in tests
 
 pub mod atspi;
+pub mod crowd;
 pub mod notify;
+pub mod page;
 pub mod pty;
 pub mod rfb;
 pub mod screen;

@@ -1,4 +1,5 @@
-//! Notifications on the real dunst: what is on the screen, and pressing its buttons.
+//! Notifications on the real dunst: what is on the screen, and pressing its buttons. And a stand-in
+//! for daemons that can less, or want not to disturb, or go away in the middle: [`Server`].
 //!
 //! dunst draws no buttons and does not list what it displays. It runs a script of the session for every
 //! notification it puts up, and remembers what it took down: the difference is on the screen. Actions
@@ -8,6 +9,7 @@ use crate::session::Session;
 use crate::wait::{eventually, eventually_or};
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use zbus::blocking::Connection;
 use zbus::zvariant::OwnedValue;
@@ -144,4 +146,125 @@ fn label(line: &str, id: u32) -> Option<String> {
 fn number(value: OwnedValue) -> Option<u32> {
     let signed = i32::try_from(&value).ok().and_then(|n| u32::try_from(n).ok());
     signed.or_else(|| u32::try_from(&value).ok())
+}
+
+/// What a [`Server`] is like.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Manners {
+    /// It offers buttons.
+    pub actions: bool,
+    /// The person told it that they do not want to be disturbed.
+    pub inhibited: bool,
+}
+
+/// A notification daemon on a desktop without one, for as long as this lives.
+pub struct Server {
+    bus: Option<Connection>,
+    state: Arc<Mutex<Served>>,
+}
+
+#[derive(Default)]
+struct Served {
+    manners: Manners,
+    last: u32,
+    up: Vec<Toast>,
+}
+
+/// A notification that a [`Server`] shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Toast {
+    pub id: u32,
+    pub summary: String,
+    pub body: String,
+    /// Key and label in turn.
+    pub actions: Vec<String>,
+}
+
+struct Side(Arc<Mutex<Served>>);
+
+impl Server {
+    #[track_caller]
+    pub fn start(session: &Session, manners: Manners) -> Self {
+        let state = Arc::new(Mutex::new(Served { manners, ..Served::default() }));
+        let bus = session.bus();
+        bus.object_server().at(PATH, Side(state.clone())).expect("a free path");
+        bus.request_name(NAME).expect("a desktop without a notification daemon");
+        Self { bus: Some(bus), state }
+    }
+
+    pub fn set(&self, manners: Manners) {
+        served(&self.state).manners = manners;
+    }
+
+    /// What is up now, oldest first.
+    pub fn up(&self) -> Vec<Toast> {
+        served(&self.state).up.clone()
+    }
+
+    #[track_caller]
+    pub fn wait_for(&self, summary: &str, deadline: Duration) -> Toast {
+        eventually_or(deadline, &format!("a notification “{summary}”"), || {
+            let up = self.up();
+            let found = up.iter().find(|one| one.summary.contains(summary)).cloned();
+            found.ok_or_else(|| format!("{up:?}"))
+        })
+    }
+
+    /// A press on a button, by its key.
+    #[track_caller]
+    pub fn press(&self, id: u32, key: &str) {
+        let bus = self.bus.as_ref().expect("a daemon that lives");
+        bus.emit_signal(None::<&str>, PATH, NAME, "ActionInvoked", &(id, key)).expect("the bus");
+    }
+
+    /// Ends as if it was killed: its name and its screen are gone at once.
+    pub fn kill(mut self) {
+        if let Some(bus) = self.bus.take() {
+            let _ = bus.close();
+        }
+    }
+}
+
+fn served(state: &Mutex<Served>) -> MutexGuard<'_, Served> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[allow(clippy::too_many_arguments, clippy::unused_self, clippy::used_underscore_binding)] // as the bus has it
+#[zbus::interface(name = "org.freedesktop.Notifications")]
+impl Side {
+    fn get_capabilities(&self) -> Vec<&'static str> {
+        let actions = served(&self.0).manners.actions.then_some("actions");
+        ["body"].into_iter().chain(actions).collect()
+    }
+
+    fn get_server_information(&self) -> (&str, &str, &str, &str) {
+        ("stand-in", "tests", "1", "1.2")
+    }
+
+    fn notify(
+        &self,
+        _app: &str,
+        _replaces: u32,
+        _icon: &str,
+        summary: String,
+        body: String,
+        actions: Vec<String>,
+        _hints: HashMap<String, OwnedValue>,
+        _timeout: i32,
+    ) -> u32 {
+        let mut state = served(&self.0);
+        state.last += 1;
+        let id = state.last;
+        state.up.push(Toast { id, summary, body, actions });
+        id
+    }
+
+    fn close_notification(&self, id: u32) {
+        served(&self.0).up.retain(|one| one.id != id);
+    }
+
+    #[zbus(property)]
+    fn inhibited(&self) -> bool {
+        served(&self.0).manners.inhibited
+    }
 }

@@ -1,4 +1,5 @@
-//! The webview, driven by `WebKitWebDriver`: find, click, read, run script, take a picture.
+//! The webview, driven by `WebKitWebDriver`, or Chromium, by its own driver: find, click, read, run script,
+//! take a picture.
 //!
 //! The driver starts the app itself, so the app must open a window on its own; without one the driver
 //! waits for ever, which is why every answer has a time limit. One driver serves one session; it takes
@@ -12,8 +13,9 @@ use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// Long enough for a cold start of the app on a busy machine.
 const ANSWER: Duration = Duration::from_secs(60);
@@ -25,6 +27,8 @@ pub struct Browser {
     driver: Child,
     port: u16,
     session: String,
+    /// Chromium's own folder, gone with it.
+    profile: Option<TempDir>,
 }
 
 /// An element of the page, as the driver knows it.
@@ -45,15 +49,74 @@ impl Browser {
     /// Starts the program and attaches to its first window.
     #[track_caller]
     pub fn open(session: &Session, program: &Path, args: &[&str]) -> Self {
-        let mut browser = Self::start_driver(session);
+        Self::open_with(session, program, args, &[])
+    }
+
+    /// The same, with more variables.
+    #[track_caller]
+    pub fn open_with(
+        session: &Session,
+        program: &Path,
+        args: &[&str],
+        env: &[(&str, &str)],
+    ) -> Self {
+        let mut browser = Self::start_driver(session, env);
         let options = json!({ "binary": program, "args": args });
         let wanted =
             json!({ "capabilities": { "alwaysMatch": { "webkitgtk:browserOptions": options } } });
-        let made = browser
-            .call("POST", "/session", &wanted)
-            .unwrap_or_else(|why| panic!("no webview: {why}"));
-        made["sessionId"].as_str().expect("a session id").clone_into(&mut browser.session);
+        browser.begin(&wanted);
         browser
+    }
+
+    #[track_caller]
+    fn begin(&mut self, wanted: &Value) {
+        let made =
+            self.call("POST", "/session", wanted).unwrap_or_else(|why| panic!("no browser: {why}"));
+        made["sessionId"].as_str().expect("a session id").clone_into(&mut self.session);
+    }
+
+    /// Chromium without a window, with an empty page. It looks nothing up on the network by itself.
+    #[track_caller]
+    pub fn chromium(width: u32, height: u32) -> Self {
+        let port = free_port();
+        let mut driver = Command::new("chromedriver");
+        driver.arg(format!("--port={port}"));
+        let profile = tempfile::tempdir().expect("a folder for a profile");
+        let args = json!([
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--hide-scrollbars",
+            "--force-device-scale-factor=1",
+            format!("--window-size={width},{height}"),
+            format!("--user-data-dir={}", profile.path().display()),
+        ]);
+        let mut browser = Self::started(driver, port, "chromedriver");
+        browser.profile = Some(profile);
+        let options = json!({ "binary": "/usr/bin/chromium", "args": args });
+        let wanted =
+            json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": options } } });
+        browser.begin(&wanted);
+        browser
+    }
+
+    /// Light or dark, as the system would say it. Chromium alone can be told.
+    #[track_caller]
+    pub fn prefer(&self, scheme: &str) {
+        let features = json!([
+            { "name": "prefers-color-scheme", "value": scheme },
+            { "name": "prefers-reduced-motion", "value": "reduce" },
+        ]);
+        let command = json!({
+            "cmd": "Emulation.setEmulatedMedia", "params": { "features": features },
+        });
+        self.post("/goog/cdp/execute", &command);
     }
 
     #[track_caller]
@@ -113,6 +176,22 @@ impl Browser {
         self.post("/execute/sync", &json!({ "script": script, "args": args }))
     }
 
+    /// The same for a script that says its result with its one argument.
+    #[track_caller]
+    pub fn execute_async(&self, script: &str) -> Value {
+        self.post("/execute/async", &json!({ "script": script, "args": [] }))
+    }
+
+    /// Presses and releases a key, wherever the focus is.
+    #[track_caller]
+    pub fn press(&self, key: &str) {
+        let actions = json!([
+            { "type": "keyDown", "value": key }, { "type": "keyUp", "value": key },
+        ]);
+        let keys = json!({ "actions": [{ "type": "key", "id": "keys", "actions": actions }] });
+        self.post("/actions", &keys);
+    }
+
     /// Where an element is in the page: left, top, width, height.
     #[track_caller]
     pub fn place(&self, element: &Element) -> [f64; 4] {
@@ -155,19 +234,20 @@ impl Browser {
     }
 
     #[track_caller]
-    fn start_driver(session: &Session) -> Self {
+    fn start_driver(session: &Session, env: &[(&str, &str)]) -> Self {
         let port = free_port();
-        let driver = session
-            .command("WebKitWebDriver")
-            .arg(format!("--port={port}"))
-            .env("TAURI_WEBVIEW_AUTOMATION", "true")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("WebKitWebDriver");
-        let browser = Self { driver, port, session: String::new() };
-        eventually(START, "WebKitWebDriver", || TcpStream::connect(("127.0.0.1", port)).ok());
+        let mut driver = session.command("WebKitWebDriver");
+        driver.arg(format!("--port={port}")).env("TAURI_WEBVIEW_AUTOMATION", "true");
+        driver.envs(env.iter().copied());
+        Self::started(driver, port, "WebKitWebDriver")
+    }
+
+    #[track_caller]
+    fn started(mut driver: Command, port: u16, name: &str) -> Self {
+        driver.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let driver = driver.spawn().unwrap_or_else(|e| panic!("{name}: {e}"));
+        let browser = Self { driver, port, session: String::new(), profile: None };
+        eventually(START, name, || TcpStream::connect(("127.0.0.1", port)).ok());
         browser
     }
 

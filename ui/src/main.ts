@@ -1,10 +1,6 @@
-// Starts the window: one state, fed by the host through the Tauri backend.
-import { mount } from "svelte";
+// Starts the window: the host is reached through Tauri.
 import "./app.css";
-import App from "./App.svelte";
 import { tauriBackend } from "./lib/backend";
-import { AppState } from "./lib/state.svelte";
+import { openWindow } from "./open";
 
-const app = new AppState(tauriBackend());
-mount(App, { target: document.getElementById("app") as HTMLElement, props: { app } });
-void app.start();
+void openWindow(tauriBackend());

@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { AuditQuery } from "../src/lib/bindings/AuditQuery";
 import type { AuditRecord } from "../src/lib/bindings/AuditRecord";
+import { rangeStart } from "../src/lib/export.svelte";
 import { jsonLines, visible } from "../src/lib/visible";
 import { error, type FakeBackend } from "./fake";
 import { box, record } from "./samples";
@@ -9,12 +10,14 @@ import { at, maybe, openWindow, pass, words } from "./window";
 
 /** Answers like the host does. */
 function answer(trail: AuditRecord[], query: AuditQuery): AuditRecord[] {
-  const { target, kinds, text, after, limit } = query;
+  const { target, kinds, text, since, until, after, limit } = query;
   const fits = trail.filter(
     (one) =>
       (target === null || one.boxId === target.query) &&
       (kinds.length === 0 || kinds.includes(one.kind)) &&
       (text === null || one.summary.toLowerCase().includes(text.toLowerCase())) &&
+      (since === null || one.at >= since) &&
+      (until === null || one.at < until) &&
       (after === null || one.seq > after),
   );
   return after === null ? fits.slice(-limit) : fits.slice(0, limit);
@@ -292,4 +295,91 @@ test("hostile text is made visible as on the command line", () => {
   const marks = `e${"\u0301".repeat(4)}${"⟨U+0301⟩".repeat(5)}x`;
   expect(visible(`e${"\u0301".repeat(9)}x`)).toBe(marks);
   expect(jsonLines({ a: "x\u202ey\n" })).toEqual(["{", '  "a": "x⟨U+202E⟩y\\n"', "}"]);
+});
+
+describe("a stretch of time", () => {
+  const HOUR = 3_600_000;
+  const ages = [40 * 24, 20 * 24, 3 * 24, 1].map((hours, at) => record(at + 1, { at: new Date("2031-03-05T10:00:00Z").getTime() - hours * HOUR }));
+
+  test("is all of it at first, and can be less", async () => {
+    const { user, host } = await open(ages);
+    expect(shown()).toEqual([4, 3, 2, 1]);
+    expect(queries(host)[0]?.since).toBeNull();
+    for (const [range, seqs] of [["Today", [4]], ["7 days", [4, 3]], ["30 days", [4, 3, 2]], ["All time", [4, 3, 2, 1]]] as const) {
+      await user.selectOptions(at("filter-range"), range);
+      await pass(0);
+      expect(shown(), range).toEqual(seqs);
+    }
+  });
+
+  test("that nothing fits is left with the other filters", async () => {
+    const { user } = await open(ages.slice(0, 1));
+    await user.selectOptions(at("filter-range"), "Today");
+    await pass(0);
+    await user.click(at("clear-filters"));
+    await pass(0);
+    expect(shown()).toEqual([1]);
+  });
+
+  test("today begins at midnight", () => {
+    const now = new Date(2031, 2, 5, 10).getTime();
+    expect(rangeStart("today", now)).toBe(new Date(2031, 2, 5).getTime());
+    expect(rangeStart("all", now)).toBeNull();
+  });
+});
+
+describe("an export", () => {
+  test("is everything that fits, a record a line, oldest first", async () => {
+    const { user, host } = await open(upTo(2500, (seq) => record(seq, { kind: seq % 2 === 0 ? "asked" : "executed" })));
+    await user.selectOptions(at("filter-kind"), "Asked");
+    await pass(0);
+    const before = queries(host).length;
+    await user.click(at("export"));
+    await pass(0);
+    expect(host.saved.map((file) => file.name)).toEqual(["agentbox-activity-2031-03-05.jsonl"]);
+    const lines = host.saved[0]?.text.trimEnd().split("\n").map((line) => JSON.parse(line) as AuditRecord) ?? [];
+    expect(lines).toHaveLength(1250);
+    expect([lines[0]?.seq, lines.at(-1)?.seq]).toEqual([2, 2500]);
+    expect(queries(host).slice(before).map((query) => [query.after, query.limit, query.kinds])).toEqual([
+      [0, 1000, ["asked"]],
+      [2000, 1000, ["asked"]],
+      [2500, 1000, ["asked"]],
+    ]);
+    expect(words("exported")).toContain("1250 records saved as /home/ada/agentbox-activity-2031-03-05.jsonl");
+  });
+
+  test("says how far it is, and can be left", async () => {
+    const { user, host } = await open(upTo(3));
+    const waiting: ((page: AuditRecord[]) => void)[] = [];
+    host.on("audit", () => new Promise((yes) => waiting.push(yes)));
+    await user.click(at("export"));
+    await pass(0);
+    waiting[0]?.(upTo(3));
+    await pass(0);
+    expect(words("export-progress")).toBe("3 records");
+    expect(words("export")).toBe("Exporting…");
+    await user.click(at("export-cancel"));
+    waiting[1]?.([]);
+    await pass(0);
+    expect(host.saved).toEqual([]);
+    expect(words("export")).toBe("Export");
+  });
+
+  test("of nothing makes no file", async () => {
+    const { user, host } = await open([]);
+    await user.click(at("export"));
+    await pass(0);
+    expect(host.saved).toEqual([]);
+    expect(words("exported")).toContain("no file was made");
+  });
+
+  test("that failed says why", async () => {
+    const { user, host } = await open(upTo(1));
+    host.on("audit", () => {
+      throw error("failed", "The disk is broken.");
+    });
+    await user.click(at("export"));
+    await pass(0);
+    expect(words("exported")).toContain("The disk is broken.");
+  });
 });

@@ -1,10 +1,9 @@
 // The boxes: what their cards say, and what their verbs do.
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { BoxState } from "../src/lib/bindings/BoxState";
 import type { BoxStatus } from "../src/lib/bindings/BoxStatus";
-import type { BoxUsage } from "../src/lib/bindings/BoxUsage";
 import { error } from "./fake";
-import { box, question } from "./samples";
+import { box, question, record, usage } from "./samples";
 import { at, maybe, openWindow, pass, words } from "./window";
 
 const open = (boxes = [box()], questions = [] as ReturnType<typeof question>[]) =>
@@ -118,10 +117,16 @@ test("what a box uses is measured while its page is shown", async () => {
   const { host, user } = await open();
   const call = host.begun[0];
   expect(call?.request.method).toBe("followUsage");
-  const one: BoxUsage = { id: "b00000001", name: "fix-login", project: "shop-api", projectRoot: "/home/ada/shop-api", state: "running", cpuPercent: 12.4, memoryBytes: 340_000_000, memoryLimit: 4_000_000_000, pids: 3, pidsLimit: 8192, atLimit: [], diskBytes: null, receivedBytes: null, sentBytes: null };
-  call?.tell({ type: "usage", usage: { boxes: [one], disk: { boxesBytes: null, imagesBytes: null, freeBytes: null } } });
+  const disk = { boxesBytes: null, imagesBytes: null, freeBytes: null };
+  call?.tell({ type: "usage", usage: { boxes: [usage()], disk } });
   await pass(0);
   expect(words("usage-fix-login")).toBe("Uses 12 % CPU, 340 MB of 4.0 GB");
+  expect(maybe("cpu-line-fix-login")).toBeNull();
+  await pass(3000);
+  call?.tell({ type: "usage", usage: { boxes: [usage({ cpuPercent: 80 })], disk } });
+  await pass(0);
+  expect(at("cpu-line-fix-login").getAttribute("aria-label")).toBe("CPU in the last minutes, at most 80 %");
+  expect(at("memory-line-fix-login").getAttribute("aria-label")).toBe("Memory in the last minutes, at most 340 MB");
   await user.click(at("nav-inbox"));
   expect(call?.ended).toBe(true);
 });
@@ -322,9 +327,90 @@ test("j and k move between the cards", async () => {
   expect(document.activeElement).toBe(at("box-fix-login"));
 });
 
+test("Enter opens the box that has the focus, and so does its name; on a button it presses the button", async () => {
+  const { user, app, host } = await open([box(), box({ id: "b00000002", name: "perf", index: 2 })]);
+  host.on("stopBox", () => box({ state: "stopped" }));
+  at("stop-fix-login").focus();
+  await user.keyboard("{Enter}");
+  await pass(0);
+  expect([app.page, host.called("stopBox").length]).toEqual(["boxes", 1]);
+  document.querySelector("h1")?.focus();
+  await user.keyboard("jj{Enter}");
+  expect([app.page, app.boxId]).toEqual(["box", "b00000002"]);
+  await user.keyboard("gb");
+  await pass(0);
+  expect(document.activeElement).toBe(at("box-perf"));
+  await user.click(at("show-fix-login"));
+  expect([app.page, app.boxId, app.tab]).toEqual(["box", "b00000001", "overview"]);
+});
+
+test("what people call a box stands on its card, with its name", async () => {
+  await open([box({ displayName: "Login <b>again</b>" })]);
+  expect(words("show-fix-login")).toBe("Login <b>again</b>");
+  expect(words("name-fix-login")).toBe("Name fix-login");
+});
+
+test("what it last did is read from the activity, and again when something happened", async () => {
+  const { host, say } = await open([]);
+  host.on("audit", () => [record(7, { summary: "Pushed\u202e 3 commits" })]);
+  await say({ type: "boxChanged", view: box() });
+  await pass(0);
+  expect(words("last-fix-login")).toContain("Pushed⟨U+202E⟩ 3 commits");
+  expect(host.called("audit")[0]?.params).toMatchObject({ target: { query: "b00000001" }, limit: 1 });
+  for (let n = 0; n < 50; n++) await say({ type: "resolved", id: "q9", boxName: "fix-login", outcome: { kind: "expired" } });
+  await pass(400);
+  expect(host.called("audit").length).toBeLessThanOrEqual(2);
+});
+
+describe("two hundred boxes", () => {
+  const many = Array.from({ length: 200 }, (_, n) =>
+    box({ id: `b${String(n).padStart(8, "0")}`, name: `box-${n}`, index: n, project: `p${n % 7}`, projectRoot: `/p${n % 7}` }),
+  );
+
+  /** One that says what a test wants in view. */
+  class Sight {
+    static last: Sight;
+    readonly watched = new Set<Element>();
+    constructor(readonly tell: (entries: { target: Element; isIntersecting: boolean }[]) => void) {
+      Sight.last = this;
+    }
+    observe = (one: Element) => void this.watched.add(one);
+    unobserve = (one: Element) => void this.watched.delete(one);
+    disconnect = () => this.watched.clear();
+  }
+
+  test("are drawn at once, ask nothing before they are seen, and leave the keys quick", async () => {
+    vi.stubGlobal("IntersectionObserver", Sight);
+    const clock = () => vi.getRealSystemTime();
+    const begun = clock();
+    const { host, user, app } = await open(many);
+    await pass(0);
+    const drawn = clock() - begun;
+    expect(document.querySelectorAll("article[data-card]")).toHaveLength(200);
+    expect(host.calls).toEqual([]);
+    expect(Sight.last.watched.size).toBe(200);
+
+    const some = [...Sight.last.watched].slice(0, 10);
+    Sight.last.tell([...Sight.last.watched].map((target) => ({ target, isIntersecting: some.includes(target) })));
+    await pass(0);
+    for (const method of ["details", "units", "audit"] as const) expect(host.called(method), method).toHaveLength(10);
+    expect(Sight.last.watched.size).toBe(190);
+
+    const pressed = clock();
+    await user.keyboard("j");
+    expect(document.activeElement?.getAttribute("data-card")).not.toBeNull();
+    await user.keyboard("{Enter}");
+    const handled = clock() - pressed;
+    expect(app.page).toBe("box");
+    // Generous: a machine that builds something else meanwhile, and a DOM made of objects.
+    expect(drawn).toBeLessThan(8000);
+    expect(handled).toBeLessThan(2000);
+  });
+});
+
 describe("tasks and services", () => {
-  const service = { state: "ready", port: 3000, probed: true, expose: null, blockedOn: [] as string[], restarts: 0 } as const;
-  const task = { state: "done", blockedOn: [] as string[], lastExitCode: 0 } as const;
+  const service = { state: "ready", port: 3000, probed: true, expose: null, blockedOn: [] as string[], needs: [] as string[], restarts: 0 } as const;
+  const task = { state: "done", blockedOn: [] as string[], needs: [] as string[], lastExitCode: 0 } as const;
   const told = (more: Partial<BoxStatus> = {}) => ({
     schema: 1,
     boxId: "b00000001",

@@ -1,5 +1,7 @@
 // A host in memory: records what is called, answers as told, and says what a test wants said.
-import type { Backend, LongCall, Place } from "../src/lib/backend";
+import type { Backend, LongCall, Place, StreamCall } from "../src/lib/backend";
+import type { BoxFolder } from "../src/lib/bindings/BoxFolder";
+import type { Stream } from "../src/lib/bindings/Stream";
 import type { BoxId } from "../src/lib/bindings/BoxId";
 import type { ControlError } from "../src/lib/bindings/ControlError";
 import type { ErrorCode } from "../src/lib/bindings/ErrorCode";
@@ -66,6 +68,70 @@ export class FakeBackend implements Backend {
       fail(error("failed", "It was called off."));
     };
     return { done, end };
+  }
+
+  /** Streams under way, the newest last. */
+  readonly streams: { what: Stream; give: (text: string | Uint8Array) => void; finish: (code: number) => void; fail: (error: ControlError) => void; written: string; sizes: [number, number][]; ended: boolean }[] = [];
+  readonly folders = new Map<string, BoxFolder>();
+  readonly copies: string[] = [];
+  drop: { over: (names: string[] | null) => void; dropped: (names: string[]) => void } | null = null;
+
+  stream(what: Stream, onBytes: (bytes: Uint8Array) => void | Promise<void>): StreamCall {
+    let finish = (_: number) => {};
+    let fail = (_: ControlError) => {};
+    const done = new Promise<number>((resolve, reject) => {
+      finish = resolve;
+      fail = reject;
+    });
+    const give = (text: string | Uint8Array) => void onBytes(typeof text === "string" ? new TextEncoder().encode(text) : text);
+    const one = { what, give, finish, fail, written: "", sizes: [] as [number, number][], ended: false };
+    this.streams.push(one);
+    return {
+      done,
+      write: (bytes) => (one.written += new TextDecoder().decode(bytes)),
+      resize: (cols, rows) => one.sizes.push([cols, rows]),
+      end: () => {
+        one.ended = true;
+        fail(error("failed", "It was called off."));
+      },
+    };
+  }
+
+  async screenPassword(): Promise<string> {
+    return "secret12";
+  }
+
+  async files(_: BoxId, path: string): Promise<BoxFolder> {
+    const folder = this.folders.get(path);
+    if (!folder) throw error("failed", `cannot read ${path}`);
+    return folder;
+  }
+
+  async copyIn(id: BoxId, to: string): Promise<number> {
+    this.copies.push(`in ${id}:${to}`);
+    return 1;
+  }
+
+  async copyDropped(id: BoxId, to: string): Promise<number> {
+    this.copies.push(`dropped ${id}:${to}`);
+    return 1;
+  }
+
+  async copyOut(id: BoxId, from: string): Promise<string | null> {
+    this.copies.push(`out ${id}:${from}`);
+    return "/home/ada/Downloads";
+  }
+
+  readonly saved: { name: string; text: string }[] = [];
+
+  async save(name: string, text: string): Promise<string | null> {
+    this.saved.push({ name, text });
+    return `/home/ada/${name}`;
+  }
+
+  onDrop(over: (names: string[] | null) => void, dropped: (names: string[]) => void): () => void {
+    this.drop = { over, dropped };
+    return () => (this.drop = null);
   }
 
   async chooseFolder(start: string | null): Promise<string | null> {

@@ -1,6 +1,8 @@
 // The inbox as a list: order, position, keys, and what happens to the focus.
-import { expect, test } from "vitest";
-import { evidence, question } from "./samples";
+import { describe, expect, test, vi } from "vitest";
+import { DRAWN, Span } from "../src/lib/span";
+import { error } from "./fake";
+import { evidence, question, status } from "./samples";
 import { at, maybe, openWindow, pass, words } from "./window";
 
 const three = () => [
@@ -131,4 +133,115 @@ test("the same question asked again is one card", async () => {
   await say({ type: "asked", question: question({ evidence: evidence({ summary: "6 files" }) }) });
   expect(document.querySelectorAll("article")).toHaveLength(1);
   expect(words("question-q1")).toContain("6 files");
+});
+
+describe("quiet", () => {
+  test("for one hour is a click, and ends with one", async () => {
+    const { host, user } = await openWindow();
+    host.on("quiet", ({ params }) => status({ quietUntil: params.seconds === null ? null : Date.now() + params.seconds * 1000 }));
+    await user.click(at("quiet-hour"));
+    await pass(0);
+    expect(host.called("quiet").map((call) => call.params)).toEqual([{ seconds: 3600 }]);
+    expect(words("quiet")).toContain("Quiet until");
+    expect(maybe("quiet-hour")).toBeNull();
+    await user.click(at("quiet-off"));
+    await pass(0);
+    expect(host.called("quiet").at(-1)?.params).toEqual({ seconds: null });
+    expect(maybe("quiet-hour")).not.toBeNull();
+  });
+
+  test("that failed says why", async () => {
+    const { host, user } = await openWindow();
+    host.on("quiet", () => {
+      throw error("failed", "The host is busy.");
+    });
+    await user.click(at("quiet-hour"));
+    await pass(0);
+    expect(words("quiet-problem")).toContain("The host is busy.");
+  });
+});
+
+describe("very many questions", () => {
+  const many = (n: number) =>
+    Array.from({ length: n }, (_, at) => question({ id: `m${at}`, digest: `d${at}`, title: `Thing ${at}`, createdAt: Date.now() - 1_000_000 + at }));
+  const drawn = () => [...document.querySelectorAll<HTMLElement>("article")].map((card) => card.dataset["testid"]?.slice(9));
+
+  test("draw those around the current one alone, and say how many more there are", async () => {
+    const { user } = await openWindow({ questions: many(1000) });
+    expect(drawn()).toHaveLength(DRAWN);
+    expect(page()).toContain("1 of 1000");
+    expect(maybe("show-earlier")).toBeNull();
+    expect(words("show-later")).toBe("970 later questions");
+    await user.click(at("show-later"));
+    await pass(0);
+    expect(page()).toContain("31 of 1000");
+    expect(document.activeElement).toBe(at("deny-m30"));
+    expect(words("show-earlier")).toBe("20 earlier questions");
+    await user.click(at("show-earlier"));
+    await pass(0);
+    expect(document.activeElement).toBe(at("deny-m19"));
+  }, 30_000);
+
+  test("are walked with j as far as one likes, and each is answered as itself", async () => {
+    const { host, user } = await openWindow({ questions: many(100) });
+    await user.keyboard("j".repeat(45));
+    expect(document.activeElement).toBe(at("deny-m45"));
+    expect(drawn()).toHaveLength(DRAWN);
+    await pass(350);
+    await user.keyboard("a");
+    expect(host.called("answer").map(({ params }) => params.id)).toEqual(["m45"]);
+  });
+
+  test("do not move while one reaches for another card", async () => {
+    const { host, user } = await openWindow({ questions: many(100) });
+    await pass(350);
+    const before = drawn();
+    await user.click(at("allow-m20"));
+    expect(drawn()).toEqual(before);
+    expect(host.called("answer").map(({ params }) => params.id)).toEqual(["m20"]);
+  });
+
+  test("stay quick", async () => {
+    vi.useRealTimers();
+    const { user } = await openWindow({ questions: many(1000) });
+    const began = performance.now();
+    await user.keyboard("jjj");
+    expect(performance.now() - began).toBeLessThan(1000);
+    expect(page()).toContain("4 of 1000");
+  }, 30_000);
+
+  test("a span stays while the current one is in it, whatever goes before it", () => {
+    const ids = many(100).map((one) => one.id);
+    const span = new Span();
+    expect(span.around(ids, "m0")).toEqual({ from: 0, to: 30 });
+    expect(span.around(ids, "m29")).toEqual({ from: 0, to: 30 });
+    expect(span.around(ids, "m50")).toEqual({ from: 40, to: 70 });
+    expect(span.around(ids.slice(5), "m50")).toEqual({ from: 35, to: 65 });
+    expect(span.around(ids.slice(5), null)).toEqual({ from: 35, to: 65 });
+    expect(span.around(ids.slice(5, 10), null)).toEqual({ from: 0, to: 5 });
+  });
+});
+
+test("whoever is led to a question has it in view, also the second time", async () => {
+  const { say } = await openWindow({ questions: three() });
+  const seen: string[] = [];
+  vi.spyOn(HTMLElement.prototype, "scrollIntoView").mockImplementation(function (this: HTMLElement) {
+    seen.push(this.dataset["testid"] ?? "");
+  });
+  await say({ type: "showWindow", page: "inbox/mid" });
+  await pass(0);
+  expect(document.activeElement).toBe(at("deny-mid"));
+  expect(seen).toContain("question-mid");
+  seen.length = 0;
+  await say({ type: "showWindow", page: "inbox/mid" });
+  await pass(0);
+  expect(new Set(seen)).toEqual(new Set(["question-mid"]));
+});
+
+test("Enter goes to the question when nothing else has it", async () => {
+  const { user, host } = await openWindow({ questions: three() });
+  (document.activeElement as HTMLElement).blur();
+  await user.keyboard("{Enter}");
+  expect(document.activeElement).toBe(at("deny-old"));
+  expect(host.called("answer")).toEqual([]);
 });

@@ -1,7 +1,8 @@
 // The services: what their cards say, the switch, and the test.
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { IntegrationView } from "../src/lib/bindings/IntegrationView";
 import { error } from "./fake";
+import { allGood, check, keepSettings } from "./registry";
 import { credential, service } from "./samples";
 import { at, maybe, openWindow, pass, words } from "./window";
 
@@ -98,7 +99,7 @@ test("a test that works", async () => {
 
 test.each([
   ["the host's own hint", service(), "log in first", "What to do: log in first"],
-  ["the way to log in", service(), null, "What to do: run `trk login`"],
+  ["the way to log in", service(), null, "What to do: run trk login Copy"],
   ["the way to install", service({ program: { name: "trk", path: null } }), null, "What to do: install trk from your distribution"],
 ])("a test that does not work comes with %s", async (_, shown, hint, said) => {
   const { host, user } = await open([shown]);
@@ -143,4 +144,80 @@ test("j and k move over the cards", async () => {
 test("no services: one sentence", async () => {
   await open([]);
   expect(document.querySelector("main")?.textContent).toContain("This AgentBox knows no services.");
+});
+
+describe("without a test", () => {
+  async function checked(shown: IntegrationView, row = check("integrations", "tracker", { detail: "trk 1.2, logged in" })) {
+    const window = await openWindow();
+    window.host.on("integrations", () => [shown]);
+    window.host.on("doctor", () => [...allGood().filter((one) => one.group !== "integrations"), row]);
+    await window.user.click(at("nav-integrations"));
+    await pass(0);
+    return window;
+  }
+
+  test("a card says what the check-up found", async () => {
+    await checked(service({ enabled: true }));
+    expect(words("tested-tracker")).toBe("✓ Works: trk 1.2, logged in");
+  });
+
+  test("and what to do, with the command to copy", async () => {
+    const { user } = await checked(service({ enabled: true }), check("integrations", "tracker", { level: "warn", detail: "not logged in", hint: "run `trk login`" }));
+    expect(words("tested-tracker")).toContain("⚠ Not ready: not logged in What to do: run trk login");
+    await user.click(at("copy-trk login"));
+    await pass(0);
+    expect(await navigator.clipboard.readText()).toBe("trk login");
+  });
+
+  test("a test counts more than the check-up", async () => {
+    const { host, user } = await checked(service({ enabled: true }));
+    host.on("testIntegration", () => ({ level: "fail", detail: "gone", hint: null }));
+    await user.click(at("test-tracker"));
+    await pass(0);
+    expect(words("tested-tracker")).toContain("✕ Does not work: gone");
+  });
+
+  test("switched on, it is tried at once; what the check-up said before is old", async () => {
+    const { host, user } = await checked(service(), check("integrations", "tracker", { level: "info", detail: "disabled", hint: "agentbox integrations enable tracker" }));
+    expect(words("tested-tracker")).toContain("Note: disabled");
+    host.on("setIntegration", ({ params }) => service({ enabled: params.enabled }));
+    host.on("testIntegration", () => ({ level: "ok", detail: "trk 1.2", hint: null }));
+    await user.click(at("switch-tracker"));
+    await pass(0);
+    expect(words("tested-tracker")).toBe("✓ Works: trk 1.2");
+    await user.click(at("switch-tracker"));
+    await pass(0);
+    expect(words("tested-tracker")).toBe("");
+    expect(host.called("testIntegration")).toHaveLength(1);
+  });
+
+  test("a check-up of a moment ago is not made again", async () => {
+    const { host, user } = await checked(service());
+    await user.click(at("nav-inbox"));
+    await user.click(at("nav-integrations"));
+    await pass(0);
+    expect(host.called("doctor")).toHaveLength(1);
+    await pass(61_000);
+    await user.click(at("nav-inbox"));
+    await user.click(at("nav-integrations"));
+    await pass(0);
+    expect(host.called("doctor")).toHaveLength(2);
+  });
+});
+
+test("a card says whether writes ask, and leads to the setting", async () => {
+  const window = await openWindow();
+  window.host.on("integrations", () => [service()]);
+  const held = keepSettings(window.host);
+  await window.user.click(at("nav-integrations"));
+  await pass(0);
+  expect(words("writes-tracker")).toContain("ask you first");
+  held.view = { ...held.view, settings: held.view.settings.map((one) => (one.key.endsWith("autoApproveWrites") ? { ...one, value: "true" } : one)) };
+  window.app.news += 1;
+  await pass(0);
+  expect(words("writes-tracker")).toContain("⚠ pass without a question");
+  expect(words("operations-tracker")).toContain("1 write passes, too");
+  await window.user.click(at("writes-setting-tracker"));
+  await pass(0);
+  expect(document.activeElement).toBe(at("setting-integrations.tracker.autoApproveWrites"));
 });

@@ -2,9 +2,11 @@
 import { describe, expect, test } from "vitest";
 import { PALETTE, boxColour } from "../src/lib/colour";
 import { commandLine } from "../src/lib/command";
+import { HISTORY_MS, path, remembered } from "../src/lib/history";
 import { ago } from "../src/lib/time";
 import { asControlError, shortImage } from "../src/lib/words";
 import css from "../src/app.css?raw";
+import { usage } from "./samples";
 
 test("ages", () => {
   const now = 10 * 86_400_000;
@@ -37,6 +39,27 @@ test("whatever is thrown becomes an error with a message", () => {
   expect(asControlError("boom")).toEqual({ code: "failed", message: "boom", hints: [] });
 });
 
+describe("what boxes used", () => {
+  test("is kept for some minutes, however long the window is open, and forgotten with its box", () => {
+    let history = remembered({}, [usage({ id: "bgone" })], 0);
+    for (let at = 0; at < 3 * HISTORY_MS; at += 3000) history = remembered(history, [usage()], at);
+    expect(Object.keys(history)).toEqual(["b00000001"]);
+    expect(history["b00000001"]?.length).toBe(100);
+    for (let at = 0; at < 500; at++) history = remembered(history, [usage()], 3 * HISTORY_MS + at);
+    expect(history["b00000001"]?.length).toBe(200);
+  });
+
+  test("is a line from the bottom to the top, the newest at the right", () => {
+    const points = [
+      { at: 0, value: 0 },
+      { at: HISTORY_MS / 2, value: 200 },
+      { at: HISTORY_MS, value: 50 },
+    ];
+    expect(path(points, 100)).toBe("0.0,23.0 50.0,1.0 100.0,12.0");
+    expect(path([{ at: 1, value: 0 }], 0)).toBe("100.0,23.0");
+  });
+});
+
 describe("contrast", () => {
   const luminance = (hex: string) => {
     const [r, g, b] = [1, 3, 5].map((at) => {
@@ -66,6 +89,9 @@ describe("contrast", () => {
       ["good", "page"],
       ["bad", "page"],
       ["accent", "card"],
+      // A line of a log that was found, and the words in it.
+      ...["text", "quiet", "warn", "bad"].map((ink) => [ink, "accent-soft"]),
+      ["text", "warn-line"],
       ["on-accent", "accent"],
     ] as [string, string][];
     for (const [ink, ground] of pairs) {

@@ -1,5 +1,7 @@
 // Making a box in the window: the form's states, the steps, and how it ends.
 import { describe, expect, test } from "vitest";
+import type { CarryLine } from "../src/lib/bindings/CarryLine";
+import type { CarryPlan } from "../src/lib/bindings/CarryPlan";
 import type { CreateBox } from "../src/lib/bindings/CreateBox";
 import type { FolderView } from "../src/lib/bindings/FolderView";
 import type { Progress } from "../src/lib/bindings/Progress";
@@ -170,8 +172,123 @@ describe("the form", () => {
   });
 });
 
+describe("files from this computer", () => {
+  const line = (over: Partial<CarryLine> = {}): CarryLine => ({
+    src: "~/.npmrc",
+    dest: "/home/vscode/.npmrc",
+    kind: "file",
+    bytes: 1200,
+    mode: "0600",
+    user: null,
+    notes: [],
+    warnings: [],
+    ...over,
+  });
+  const plan = (over: Partial<CarryPlan> = {}): CarryPlan => ({
+    files: [line()],
+    digest: "d",
+    warnings: [],
+    remembered: null,
+    changes: null,
+    ...over,
+  });
+
+  async function carrying(found: CarryPlan | (() => CarryPlan)) {
+    const window = await open();
+    window.host.on("carryPlan", () => (typeof found === "function" ? found() : found));
+    await window.user.type(at("new-folder"), "/home/ada/shop-api");
+    await window.user.tab();
+    await pass(0);
+    const create = async () => {
+      await window.user.click(at("new-create"));
+      await pass(0);
+      return asked(window.host.begun.find((call) => call.request.method === "createBox"));
+    };
+    return { ...window, create };
+  }
+
+  test("are listed: from where to where, how large, which mode, and what to look at twice", async () => {
+    const { host } = await carrying(
+      plan({
+        files: [
+          line({ warnings: ["looks like a credential"] }),
+          line({ src: "~/dots", dest: "/home/vscode/dots", kind: "folder", bytes: 34_000, mode: null, notes: ["optional"], warnings: ["a link leaves your home"] }),
+          line({ src: "~/gone", dest: "/x", kind: "missing", bytes: 0, mode: null, user: 0 }),
+        ],
+        warnings: ["carry: a pattern matches nothing"],
+      }),
+    );
+    expect(host.called("carryPlan").map((call) => call.params)).toEqual([{ workspace: "/home/ada/shop-api" }]);
+    const files = [...document.querySelectorAll("[data-testid=carry-file]")].map((li) => li.textContent?.replace(/\s+/g, " ").trim());
+    expect(files).toEqual([
+      "~/.npmrc → /home/vscode/.npmrc 1.2 KB 0600 ⚠ looks like a credential",
+      "~/dots → /home/vscode/dots 34 KB folder, optional ⚠ a link leaves your home",
+      "~/gone → /x not there user 0",
+    ]);
+    expect(words("carry")).toContain("2 entries of this computer in the box, 35 KB together");
+    expect(words("carry")).toContain("a pattern matches nothing");
+    expect(words("carry-says")).toContain("AgentBox asks you in a dialog of its own");
+  });
+
+  test("are asked about by the host unless they stay here; nothing on the page says yes", async () => {
+    const { create } = await carrying(plan());
+    expect((at("carry-ask") as HTMLInputElement).checked).toBe(true);
+    expect((await create())?.carry).toBeNull();
+  });
+
+  test("stay here when one says so", async () => {
+    const { create, user } = await carrying(plan());
+    await user.click(at("carry-skip"));
+    expect(words("carry-says")).toBe("The box is made without them.");
+    expect((await create())?.carry).toEqual({ kind: "skip" });
+  });
+
+  test("that a rule covers, or that changed since a yes, say so", async () => {
+    await carrying(plan({ remembered: "Let every box of shop-api have 1 file." }));
+    expect(words("carry-says")).toContain("A rule says yes to exactly this list");
+    expect(words("carry-says")).toContain("Let every box of shop-api have 1 file.");
+    expect(words("carry")).toContain("As the rule says (default)");
+  });
+
+  test("how the list differs from the last yes is told", async () => {
+    await carrying(plan({ changes: "1 new, 2 as they were" }));
+    expect(words("carry-says")).toContain("Since your last yes: 1 new, 2 as they were.");
+  });
+
+  test("none wanted: nothing is said", async () => {
+    const { create } = await carrying(plan({ files: [] }));
+    expect(maybe("carry")).toBeNull();
+    expect((await create())?.carry).toBeNull();
+  });
+
+  test("a list that cannot be read says why, and can be tried again", async () => {
+    let bad = true;
+    const { user } = await carrying(() => {
+      if (bad) throw error("usage", "agentbox.yaml: carry is no list", "repair it");
+      return plan();
+    });
+    expect(words("carry-problem")).toContain("carry is no list repair it");
+    bad = false;
+    await user.click(at("carry-again"));
+    await pass(0);
+    expect(maybe("carry-file")).not.toBeNull();
+  });
+
+  test("another folder is another list, and the choice begins anew", async () => {
+    const { user, host } = await carrying(plan());
+    await user.click(at("carry-skip"));
+    host.on("carryPlan", () => plan({ files: [line({ src: "~/other" })] }));
+    await user.clear(at("new-folder"));
+    await user.type(at("new-folder"), "/home/ada/docs");
+    await user.tab();
+    await pass(0);
+    expect(words("carry-file")).toContain("~/other");
+    expect((at("carry-ask") as HTMLInputElement).checked).toBe(true);
+  });
+});
+
 describe("the steps", () => {
-  test("tick as they come, with bars and times, and lead to the box's card", async () => {
+  test("tick as they come, with bars and times, and lead to the box's page", async () => {
     const { create, app } = await filled();
     const call = await create();
     expect(states()).toEqual(PLAN.map((name) => [name, "waiting"]));
@@ -188,7 +305,7 @@ describe("the steps", () => {
     expect(words("making")).toContain("Look at the project: done 0.4 s");
     call?.finish(created());
     await pass(0);
-    expect(app.page).toBe("boxes");
+    expect(app.page).toBe("box");
     expect(words("made")).toContain("fix is ready. Work in it in a terminal with agentbox shell fix");
     expect(maybe("box-fix")).not.toBeNull();
   });

@@ -1,8 +1,9 @@
 // The rules: what they say, when they end, and their removal.
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Grant } from "../src/lib/bindings/Grant";
 import { ALWAYS } from "../src/lib/remember";
 import { error } from "./fake";
+import { keepSettings, registry, setting, view } from "./registry";
 import { rule } from "./samples";
 import { at, maybe, openWindow, pass, words } from "./window";
 
@@ -99,4 +100,58 @@ test("what a box named stays readable", async () => {
   await open([rule({ sentence: "Let x push to \u202eniam", scope: "a\u200bb" })]);
   expect(words(`rule-${ID}`)).toContain("push to ⟨U+202E⟩niam");
   expect(words(`rule-${ID}`)).toContain("a⟨U+200B⟩b");
+});
+
+describe("the policy, above the rules", () => {
+  async function policy(over: Record<string, string> = {}) {
+    const window = await openWindow();
+    const settings = [...registry(), setting("integrations.notes.autoApproveWrites", { takes: { kind: "bool" }, default: "false" })];
+    const held = keepSettings(window.host, view({ settings: settings.map((one) => ({ ...one, value: over[one.key] ?? one.value })) }));
+    window.host.on("grants", () => []);
+    await window.user.click(at("nav-rules"));
+    await pass(0);
+    return { ...window, held };
+  }
+
+  test("says in words that everything asks", async () => {
+    await policy();
+    expect(words("policy-mode")).toContain("Every write of a box asks you");
+    expect(words("policy-writes")).toContain("No service's writes pass without a question.");
+    expect(words("policy-quiet")).toContain("No quiet hours");
+  });
+
+  test("says what does not ask, and when it is quiet", async () => {
+    await policy({ "approvals.mode": "safe", "approvals.quiet": "22:00-07:00", "integrations.tracker.autoApproveWrites": "true" });
+    expect(words("policy-mode")).toContain("⚠ Writes on a box's own branch or in its folder do not ask.");
+    expect(words("policy-writes-tracker")).toContain("⚠ Writes to tracker pass without a question.");
+    expect(maybe("policy-writes-notes")).toBeNull();
+    expect(words("policy-quiet")).toContain("Quiet from 22:00 to 07:00");
+  });
+
+  test.each([
+    ["policy-mode-change", "approvals.mode"],
+    ["policy-writes-change", "integrations.tracker.autoApproveWrites"],
+    ["policy-quiet-change", "approvals.quiet"],
+  ])("%s leads to its setting", async (testid, key) => {
+    const { user } = await policy();
+    await user.click(at(testid));
+    await pass(0);
+    expect(document.activeElement).toBe(at(`setting-${key}`));
+  });
+
+  test("that cannot be read says why, and the rules are there all the same", async () => {
+    const { host, user } = await openWindow();
+    host.on("grants", () => [rule()]);
+    host.on("settings", () => {
+      throw error("usage", "config.yaml is not YAML.");
+    });
+    await user.click(at("nav-rules"));
+    await pass(0);
+    expect(words("policy-problem")).toContain("config.yaml is not YAML.");
+    expect(maybe(`rule-${ID}`)).not.toBeNull();
+    keepSettings(host);
+    await user.click(at("policy-again"));
+    await pass(0);
+    expect(maybe("policy")).not.toBeNull();
+  });
 });

@@ -1,10 +1,15 @@
 // Boxes, questions, services and a status to start a test from.
 import type { AuditRecord } from "../src/lib/bindings/AuditRecord";
+import type { BoxDetails } from "../src/lib/bindings/BoxDetails";
+import type { BoxStatus } from "../src/lib/bindings/BoxStatus";
+import type { BoxUsage } from "../src/lib/bindings/BoxUsage";
 import type { BoxView } from "../src/lib/bindings/BoxView";
 import type { Evidence } from "../src/lib/bindings/Evidence";
 import type { Grant } from "../src/lib/bindings/Grant";
 import type { HostStatus } from "../src/lib/bindings/HostStatus";
 import type { IntegrationView } from "../src/lib/bindings/IntegrationView";
+import type { PushedService } from "../src/lib/bindings/PushedService";
+import type { PushedTask } from "../src/lib/bindings/PushedTask";
 import type { Question } from "../src/lib/bindings/Question";
 import type { SecretView } from "../src/lib/bindings/SecretView";
 
@@ -158,4 +163,59 @@ export function record(seq: number, over: Partial<AuditRecord> = {}): AuditRecor
     hash: "ab".repeat(32),
     ...over,
   };
+}
+
+export function usage(over: Partial<BoxUsage> = {}): BoxUsage {
+  return {
+    id: "b00000001",
+    name: "fix-login",
+    project: "shop-api",
+    projectRoot: "/home/ada/shop-api",
+    state: "running",
+    cpuPercent: 12.4,
+    memoryBytes: 340_000_000,
+    memoryLimit: 4_000_000_000,
+    pids: 3,
+    pidsLimit: 8192,
+    atLimit: [],
+    diskBytes: 1_200_000,
+    receivedBytes: 5000,
+    sentBytes: 700,
+    ...over,
+  };
+}
+
+export function details(over: Partial<BoxDetails> = {}): BoxDetails {
+  return {
+    view: box(),
+    ready: true,
+    workspace: "/home/ada/shop-api",
+    base: "9f31c02aa11bb22cc33dd44ee55ff66aa77bb88c",
+    container: "c0ffee".repeat(10),
+    startedAt: Date.now() - 3 * 3_600_000,
+    endedAt: null,
+    exitCode: null,
+    outOfMemory: false,
+    limits: { memoryBytes: 4_000_000_000, cpus: 2, pids: null },
+    usage: null,
+    processes: null,
+    mounts: [],
+    carried: [],
+    units: null,
+    endpoints: { web: null, vnc: null, ssh: null },
+    sessions: null,
+    ...over,
+  };
+}
+
+export function boxService(name: string, over: Partial<PushedService> = {}): PushedService {
+  return { name, state: "ready", port: null, probed: true, expose: null, blockedOn: [], needs: [], restarts: 0, ...over };
+}
+
+export function boxTask(name: string, over: Partial<PushedTask> = {}): PushedTask {
+  return { name, state: "done", blockedOn: [], needs: [], lastExitCode: 0, ...over };
+}
+
+export function units(over: Partial<BoxStatus> = {}): BoxStatus {
+  return { schema: 1, boxId: "b00000001", timestamp: "2026-01-01T00:00:00.000Z", services: [], tasks: [], ports: [], configError: null, ...over };
 }

@@ -25,8 +25,13 @@ impl Answer {
         serde_json::from_slice(&self.bytes).map_err(|error| self.bad(&error.to_string()))
     }
 
+    /// The command printed nothing.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     /// A parser's complaint quotes what it could not read.
-    fn bad(&self, why: &str) -> Error {
+    pub fn bad(&self, why: &str) -> Error {
         let why = shortened(why, LONGEST_COMPLAINT);
         Error::BadAnswer { command: self.command.to_owned(), why }
     }

@@ -15,7 +15,8 @@ use ::project::carry::{Excludes, Planned, looks_secret, plan};
 use files::archive::MAX_ENTRIES;
 use files::folder::{Folder, Kind, Seen, is_detour};
 use files::rules::{MAX_DEPTH, Tops, check_link};
-use protocol::carry::{CarryKind, CarryLine};
+use protocol::Millis;
+use protocol::carry::{CarryBy, CarryKind, CarryLine};
 use protocol::text::{shortened, size, visible};
 use sha2::{Digest, Sha256};
 use std::io;
@@ -24,6 +25,23 @@ use std::path::{Path, PathBuf};
 
 /// Where `~/` is in a box.
 const BOX_HOME: &str = "/home/vscode";
+
+/// A list a person agreed to.
+#[derive(Debug, Clone)]
+pub struct Agreed {
+    pub plan: Plan,
+    pub yes: Yes,
+    /// What cannot be copied is only told.
+    pub best_effort: bool,
+}
+
+/// How and when a person agreed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Yes {
+    pub by: CarryBy,
+    /// None where nobody wrote it down.
+    pub at: Option<Millis>,
+}
 
 /// A list that can be copied, as it is on disk now.
 #[derive(Debug, Clone)]
@@ -251,7 +269,7 @@ impl Plan {
 
     /// How many there are that would be copied.
     pub fn copies(&self) -> usize {
-        self.entries.iter().filter(|entry| entry.what != What::Missing).count()
+        self.entries.iter().filter(|entry| entry.is_there()).count()
     }
 
     pub fn lines(&self) -> Vec<CarryLine> {
@@ -286,7 +304,7 @@ impl Plan {
 
     /// Two that would end in one place.
     fn twice(&self) -> Vec<String> {
-        let there = self.entries.iter().filter(|entry| entry.what != What::Missing);
+        let there = self.entries.iter().filter(|entry| entry.is_there());
         let places: Vec<String> = there.map(Entry::place).collect();
         let again = |(at, place): (usize, &String)| {
             places[..at]
@@ -298,6 +316,10 @@ impl Plan {
 }
 
 impl Entry {
+    fn is_there(&self) -> bool {
+        self.what != What::Missing
+    }
+
     fn name(&self) -> String {
         let name = self.planned.source.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()

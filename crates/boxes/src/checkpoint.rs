@@ -16,7 +16,7 @@ use crate::project::hex;
 use crate::{Boxes, Error, Exec, Record, labels};
 use bollard::models::ContainerConfig;
 use bollard::query_parameters::{CommitContainerOptionsBuilder, RemoveImageOptionsBuilder};
-use protocol::ctl::{HELD, Hold, paths};
+use protocol::ctl::{HELD, Hold, Identity, paths};
 use sha2::{Digest, Sha256};
 use std::time::{Duration, SystemTime};
 use tokio::io::AsyncWriteExt;
@@ -24,14 +24,8 @@ use tokio::io::AsyncWriteExt;
 const REPOSITORY: &str = "agentbox/checkpoint";
 /// A large box takes its time, and is frozen for all of it.
 const COMMIT: Duration = Duration::from_secs(600);
-/// What the container's environment says about this one box.
-const OF_THE_BOX: [&str; 5] = [
-    "AGENTBOX_BOX_ID",
-    "AGENTBOX_BOX_NAME",
-    protocol::ctl::ENV_UID,
-    protocol::ctl::ENV_GID,
-    "DISPLAY",
-];
+/// What the container's environment says about this one box, besides who it is.
+const OF_THE_BOX: [&str; 3] = [protocol::ctl::ENV_UID, protocol::ctl::ENV_GID, "DISPLAY"];
 /// How much a box may say while it holds its own things.
 const SAID: usize = 8 * 1024;
 
@@ -104,7 +98,7 @@ impl Boxes {
     async fn commit(&self, record: &Record, name: &str, image: &str) -> Result<(), Error> {
         let tag = image.rsplit(':').next().unwrap_or(image);
         let label = |key: &str, value: &str| format!("LABEL {key}=\"{value}\"");
-        let forget = OF_THE_BOX.iter().map(|name| format!("ENV {name}=\"\""));
+        let forget = of_the_box().map(|name| format!("ENV {name}=\"\""));
         let changes: Vec<String> = [
             label(labels::OWNER, &self.owner),
             label(labels::ROLE, labels::ROLE_CHECKPOINT),
@@ -165,6 +159,10 @@ impl Boxes {
     pub async fn has_image(&self, image: &str) -> Result<bool, Error> {
         Ok(self.engine.image_labels_of(image).await?.is_some())
     }
+}
+
+fn of_the_box() -> impl Iterator<Item = &'static str> {
+    Identity::NAMES.into_iter().chain(OF_THE_BOX)
 }
 
 /// `agentbox-ctl hold`, under way.

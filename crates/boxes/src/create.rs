@@ -1,4 +1,5 @@
-//! Making a box: a saga that either returns a [`Record`] or leaves nothing behind.
+//! Making a box: a saga that either returns a [`Record`] or leaves nothing behind. One that lacks only files
+//! of this computer is kept, see [`Error::NotCarried`].
 //!
 //! The work runs in a task of its own. When the caller goes away, the task is told and cleans up:
 //! a request the engine is busy with is waited for first, because cancelling it would not undo it.
@@ -26,8 +27,7 @@ use bollard::query_parameters::{
 };
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use protocol::carry::{Carried, CarryBy};
-use protocol::ctl::{BOX_USER, Daemons, ENV_GID, ENV_UID, Go, SeedPlan, paths};
+use protocol::ctl::{BOX_USER, Daemons, ENV_GID, ENV_UID, Go, Identity, SeedPlan, paths};
 use protocol::{BoxId, BoxName, Limits};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -70,8 +70,8 @@ pub struct CreateSpec {
     /// Settings that git ignores are taken along.
     pub with_env: bool,
     pub limits: Limits,
-    /// Files from this computer, and how a person agreed to them.
-    pub carry: Option<(carry::Plan, CarryBy)>,
+    /// Files from this computer that a person agreed to.
+    pub carry: Option<carry::Agreed>,
     /// What was made stays when making the box fails.
     pub keep_on_failure: bool,
     /// What the person said that goes before the settings.
@@ -93,11 +93,16 @@ impl CreateSpec {
     fn channel(&self, profile: &Profile) -> Channel {
         self.channel.unwrap_or_else(|| profile.channel())
     }
+
+    fn go(&self, identity: Identity) -> Go {
+        let (token, daemons) = (self.token.clone(), self.daemons.clone());
+        Go { token, daemons, identity: Some(identity) }
+    }
 }
 
 impl Boxes {
     /// Makes a box and starts it. After an error, or when the returned future is dropped, nothing
-    /// of it is left, unless the error says so.
+    /// of it is left, unless the error is [`Error::Unfinished`] or [`Error::NotCleaned`].
     pub async fn create(&self, spec: CreateSpec, watcher: Watcher) -> Result<Record, Error> {
         let cancel = CancellationToken::new();
         let saga = Saga { boxes: self.clone(), spec, watcher, cancel: cancel.clone() };
@@ -163,7 +168,8 @@ impl Saga {
         let mut unfinished = None;
         let made = Box::pin(self.make(&project, network, &mut unfinished)).await;
         let Err(error) = made else { return made };
-        if let (true, Some(record)) = (self.spec.keep_on_failure, unfinished)
+        let wanted = self.spec.keep_on_failure || matches!(error, Error::NotCarried(_));
+        if let (true, Some(record)) = (wanted, unfinished)
             && !self.cancel.is_cancelled()
         {
             return Err(Error::Unfinished { record: Box::new(record), error: Box::new(error) });
@@ -249,14 +255,16 @@ impl Saga {
         let step = Step::start(&self.watcher, "Copy the project");
         self.or_cancelled(self.begin(project, &container, &luggage, &step)).await?;
         step.done();
-        let carried = Box::pin(self.or_cancelled(self.carry_and_release(&record))).await?;
         let text = |path: PathBuf| path.to_string_lossy().into_owned();
         let skipped =
             project.survey.repos.iter().zip(luggage.carries).flat_map(|(found, carry)| {
                 carry.skipped.into_iter().map(|path| text(Path::new(&found.path).join(path)))
             });
         let with_env = luggage.env.into_iter().map(text).collect();
-        Ok(Record { skipped: skipped.collect(), with_env, carry: carried, ..record })
+        let record = Record { skipped: skipped.collect(), with_env, ..record };
+        let record = made.insert(record);
+        Box::pin(self.or_cancelled(self.carry_and_release(record))).await?;
+        Ok(record.clone())
     }
 
     fn record(
@@ -420,8 +428,7 @@ impl Saga {
     ) -> Result<(), Error> {
         let repos = project.repos().zip(&luggage.carries);
         let repos = repos.map(|((found, branch), carry)| found.seed(branch, carry)).collect();
-        let (token, daemons) = (self.spec.token.clone(), self.spec.daemons.clone());
-        let go = json_line(&Go { token, daemons })?;
+        let go = json_line(&self.spec.go(self.spec.identity(&project.survey.workspace)))?;
         let plan = json_line(&SeedPlan { repos })?;
         let archive = luggage.selection.clone().archive();
         let size = archive.size;
@@ -451,16 +458,22 @@ impl Saga {
         std::iter::once("begin".to_owned()).chain(hold).collect()
     }
 
-    /// Nothing of the box's own runs before the files are there.
-    async fn carry_and_release(&self, record: &Record) -> Result<Vec<Carried>, Error> {
-        let Some((plan, by)) = &self.spec.carry else { return Ok(Vec::new()) };
+    /// Nothing of the box's own runs before the files are there. Without one it needs, the box stays held:
+    /// a task that finds no settings could do anything.
+    async fn carry_and_release(&self, record: &mut Record) -> Result<(), Error> {
+        let Some(agreed) = &self.spec.carry else { return Ok(()) };
         let step = Step::start(&self.watcher, "Copy files from this computer");
-        let carrying = self.boxes.carry(&record.container, plan, record.values(), *by);
-        let carried = Box::pin(carrying).await?;
-        let (token, daemons) = (self.spec.token.clone(), self.spec.daemons.clone());
-        self.boxes.go(&record.container, &Go { token, daemons }).await?;
+        let (plan, values) = (&agreed.plan, record.values());
+        let carrying = self.boxes.carry(&record.container, plan, values, agreed.yes);
+        // On record whatever follows: it has been sent.
+        record.carry = Box::pin(carrying).await?;
+        let lacking = plan.lacking(&record.carry);
+        if !lacking.is_empty() && !agreed.best_effort {
+            return Err(Error::NotCarried(lacking));
+        }
+        self.boxes.go(&record.container, &self.spec.go(record.identity())).await?;
         step.done();
-        Ok(carried)
+        Ok(())
     }
 
     /// Takes everything back; the error, and whether that worked.
@@ -574,7 +587,7 @@ fn container_body(
     network: &str,
     features: Features,
 ) -> Result<ContainerCreateBody, Error> {
-    let (uid, gid) = ids_in(profile);
+    let ids = ids_in(profile);
     let port_bindings = ports::bindings(features);
     let exposed_ports = Some(ports::exposed(&port_bindings));
     let mut host_config = HostConfig {
@@ -598,21 +611,25 @@ fn container_body(
         cmd: Some(Vec::new()),
         user: Some("0".to_owned()),
         working_dir: Some(paths::WORKSPACE.to_owned()),
-        env: Some(vec![
-            "AGENTBOX=1".to_owned(),
-            format!("AGENTBOX_BOX_ID={}", spec.id),
-            format!("AGENTBOX_BOX_NAME={}", spec.name),
-            format!("{ENV_UID}={uid}"),
-            format!("{ENV_GID}={gid}"),
-            // Empty is as good as none, and hides that of a checkpoint whose box had a screen.
-            format!("DISPLAY={}", if features.vnc { ":1" } else { "" }),
-        ]),
+        env: Some(environment(spec.identity(&project.survey.workspace), ids, features)),
         exposed_ports,
         labels: Some(labels),
         stop_timeout: Some(STOP_SECONDS.into()),
         host_config: Some(host_config),
         ..ContainerCreateBody::default()
     })
+}
+
+/// For every command in the box, however it is started.
+fn environment(identity: Identity, (uid, gid): (u32, u32), features: Features) -> Vec<String> {
+    let own = identity.variables().into_iter().map(|(name, value)| format!("{name}={value}"));
+    own.chain([
+        format!("{ENV_UID}={uid}"),
+        format!("{ENV_GID}={gid}"),
+        // Empty is as good as none, and hides that of a checkpoint whose box had a screen.
+        format!("DISPLAY={}", if features.vnc { ":1" } else { "" }),
+    ])
+    .collect()
 }
 
 fn mounts(spec: &CreateSpec, channel: Channel, project: &Project) -> Result<Vec<Mount>, Error> {

@@ -57,6 +57,9 @@ pub enum Error {
     Branch { name: String, why: String },
     #[error("a file from this computer could not be copied: {0}")]
     Carry(String),
+    /// The box was made, and stays.
+    #[error("carry: {} not copied into the box:\n  {}", entries(.0.len()), .0.join("\n  "))]
+    NotCarried(Vec<String>),
     #[error("the repository of this box is gone: {}", .0.display())]
     RepositoryGone(PathBuf),
 
@@ -131,6 +134,9 @@ impl Error {
             }
             Error::Engine { why, .. } | Error::Build { why, .. } | Error::Carry(why) => {
                 return crate::room::hint(why).map(str::to_owned);
+            }
+            Error::NotCarried(failed) => {
+                return crate::room::hint(&failed.join("\n")).map(str::to_owned);
             }
             Error::InBox { stderr, .. } => return crate::room::hint(stderr).map(str::to_owned),
             _ => return None,
@@ -214,6 +220,10 @@ fn deepest(error: &dyn std::error::Error) -> String {
 /// A build may fail before its first step.
 fn at(step: &str) -> String {
     if step.is_empty() { String::new() } else { format!(", {step}") }
+}
+
+fn entries(many: usize) -> String {
+    if many == 1 { "1 entry was".to_owned() } else { format!("{many} entries were") }
 }
 
 fn list(attempts: &[Attempt]) -> String {

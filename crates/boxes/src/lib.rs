@@ -40,6 +40,7 @@ pub mod exec;
 mod export;
 mod files;
 mod freeze;
+mod identity;
 pub mod image;
 pub mod inventory;
 mod labels;

@@ -2,7 +2,7 @@
 //! file below `commands`.
 
 use crate::commands::{
-    agent, agent_state, approvals, approve, attach, audit, checkpoints, code, complete_boxes,
+    agent, agent_state, app, approvals, approve, attach, audit, checkpoints, code, complete_boxes,
     completions, config, cp, create, dashboard, demo, deny, destroy, doctor, download, drive,
     events, fork, git, grants, host, init, inspect, install, integrations, limits, list, logs, man,
     mute, open, pause, prepare, prune, queue, quiet, quit, recover, screen, secrets, self_update,
@@ -105,6 +105,7 @@ pub enum Command {
     Demo(demo::Args),
     Serve(serve::Args),
     Host(host::Args),
+    App(app::Args),
     Quit(quit::Args),
     Install(install::Args),
     SelfUpdate(self_update::Args),
@@ -170,6 +171,7 @@ impl Command {
             Command::Demo(args) => demo::run(ctx, args),
             Command::Serve(args) => serve::run(ctx, args),
             Command::Host(args) => host::run(ctx, args),
+            Command::App(args) => app::run(ctx, args),
             Command::Quit(args) => quit::run(ctx, args),
             Command::Install(args) => install::run(ctx, args),
             Command::SelfUpdate(args) => self_update::run(ctx, args),
@@ -217,7 +219,7 @@ mod tests {
     /// Commands that show something and change nothing.
     #[test]
     fn every_command_that_only_looks_can_print_json() {
-        const LOOKS: [&[&str]; 33] = [
+        const LOOKS: [&[&str]; 34] = [
             &["list"],
             &["status"],
             &["inspect"],
@@ -233,6 +235,7 @@ mod tests {
             &["agent", "state"],
             &["agent", "approvals"],
             &["host", "status"],
+            &["app", "status"],
             &["checkpoint", "ls"],
             &["approvals"],
             &["grants"],

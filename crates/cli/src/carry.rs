@@ -28,6 +28,14 @@ pub struct Flags {
     /// [env: AGENTBOX_CARRY=skip]
     #[arg(long, value_name = "HOW")]
     carry: Option<How>,
+
+    /// Make the box also when some of those files cannot be copied, and say which
+    #[arg(long)]
+    pub carry_best_effort: bool,
+
+    /// It is a fork's
+    #[arg(skip)]
+    forked: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -47,14 +55,14 @@ enum Wish {
 }
 
 impl Flags {
-    /// Copied, without a question.
-    pub fn copy() -> Self {
-        Self { carry_yes: true, carry: None }
+    /// Copied with a fork, without a question.
+    pub fn send() -> Self {
+        Self { carry_yes: true, forked: true, ..Self::default() }
     }
 
     /// Left out, without a question.
     pub fn skip() -> Self {
-        Self { carry_yes: false, carry: Some(How::Skip) }
+        Self { carry: Some(How::Skip), ..Self::default() }
     }
 
     /// What a person wants, asked at the terminal when there is one and something to ask about.
@@ -65,7 +73,9 @@ impl Flags {
     ) -> Result<Option<CarryChoice>, CommandError> {
         match self.wish(|name| std::env::var(name).ok())? {
             Wish::Skip => Ok(Some(CarryChoice::Skip)),
-            Wish::Copy(by) => Ok(Some(CarryChoice::Copy { digest: None, by, remember: false })),
+            Wish::Copy(by) => {
+                Ok(Some(CarryChoice::Copy { digest: None, by, remember: false, at: None }))
+            }
             // The host asks whoever watches it.
             Wish::Ask if !ctx.ui.interactive => Ok(None),
             Wish::AskAnyway if !ctx.ui.interactive => Ok(Some(CarryChoice::Ask)),
@@ -90,6 +100,7 @@ impl Flags {
         let yes_by_env = env(YES).is_some_and(|yes| yes == "1") && self.carry != Some(How::Ask);
         Ok(match how {
             Some(How::Skip) => Wish::Skip,
+            _ if self.forked => Wish::Copy(CarryBy::Fork),
             _ if self.carry_yes => Wish::Copy(CarryBy::Flag),
             _ if yes_by_env => Wish::Copy(CarryBy::Env),
             Some(How::Ask) => Wish::AskAnyway,
@@ -118,7 +129,7 @@ fn ask(ctx: &Context, workspace: &str, anyway: bool) -> Result<Option<CarryChoic
         ctx.ui.say(&format!("Since the list you agreed to: {}.\n", visible(changes)));
     }
     let digest = Some(plan.digest);
-    let copy = |remember| CarryChoice::Copy { digest, by: CarryBy::Prompt, remember };
+    let copy = |remember| CarryChoice::Copy { digest, by: CarryBy::Prompt, remember, at: None };
     match answer(&ctx.ui, known) {
         Answer::Copy => Ok(Some(copy(false))),
         Answer::Remember => Ok(Some(copy(true))),
@@ -212,15 +223,17 @@ mod tests {
     #[test]
     fn yaml_13_52_what_flags_and_variables_say() {
         let none = Flags::default();
-        let yes = Flags { carry_yes: true, carry: None };
-        let both = Flags { carry_yes: true, carry: Some(How::Skip) };
-        let asks = Flags { carry_yes: false, carry: Some(How::Ask) };
+        let yes = Flags { carry_yes: true, ..Flags::default() };
+        let both = Flags { carry_yes: true, carry: Some(How::Skip), ..Flags::default() };
+        let asks = Flags { carry: Some(How::Ask), ..Flags::default() };
         assert_eq!(wish(&none, &[]), Wish::Ask);
         assert_eq!(wish(&none, &[(YES, "1")]), Wish::Copy(CarryBy::Env));
         assert_eq!(wish(&none, &[(YES, "0"), (HOW, "")]), Wish::Ask);
         assert_eq!(wish(&none, &[(YES, "1"), (HOW, "skip")]), Wish::Skip);
         assert_eq!(wish(&yes, &[]), Wish::Copy(CarryBy::Flag));
         assert_eq!(wish(&both, &[]), Wish::Skip);
+        assert_eq!(wish(&Flags::send(), &[]), Wish::Copy(CarryBy::Fork));
+        assert_eq!(wish(&Flags::skip(), &[(YES, "1")]), Wish::Skip);
         assert_eq!(wish(&asks, &[(YES, "1"), (HOW, "skip")]), Wish::AskAnyway);
         assert_eq!(wish(&none, &[(HOW, "ask")]), Wish::AskAnyway);
         assert!(none.wish(|_| Some("maybe".into())).is_err());

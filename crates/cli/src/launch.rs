@@ -36,7 +36,7 @@ pub fn start(home: &Path, client: &Client, ui: &Ui) -> Result<(), CommandError> 
         .map_err(|e| no_home(home, &e))?;
     if let Some(app) = desktop_app() {
         ui.say("Starting AgentBox…");
-        match launch(desktop(&app, home), home, client, &log) {
+        match launch(desktop(&app, home), home, client, &log, |_| true) {
             Ok(()) => return Ok(()),
             Err(why) => ui.warn(&format!(
                 "the desktop app did not start ({}); going on without it",
@@ -45,7 +45,7 @@ pub fn start(home: &Path, client: &Client, ui: &Ui) -> Result<(), CommandError> 
         }
     }
     ui.say("Starting the AgentBox host in the background…");
-    launch(headless(home)?, home, client, &log).map_err(|why| why.into_error(&log))
+    launch(headless(home)?, home, client, &log, |_| true).map_err(|why| why.into_error(&log))
 }
 
 fn no_home(home: &Path, error: &io::Error) -> CommandError {
@@ -53,13 +53,37 @@ fn no_home(home: &Path, error: &io::Error) -> CommandError {
         .hint("choose another folder with --home or AGENTBOX_HOME")
 }
 
+/// Starts the desktop app, which takes over from a host without a desktop, or shows the window of the one
+/// that runs; waits until it is the host.
+pub fn start_app(home: &Path, client: &Client) -> Result<(), CommandError> {
+    let app = installed_app().ok_or_else(|| {
+        CommandError::failed("the desktop app is not installed beside agentbox")
+            .hint("install the package with the desktop app, or use agentbox host start")
+    })?;
+    if !has_desktop() {
+        return Err(CommandError::failed("there is no desktop to show the app on")
+            .hint("agentbox host start starts a host without one"));
+    }
+    let log = home.join("logs/host.log");
+    host::home::private_dir(home)
+        .and_then(|()| host::home::private_dir(&home.join("logs")))
+        .map_err(|e| no_home(home, &e))?;
+    let is_app = |status: &HostStatus| status.kind == "desktop";
+    launch(desktop(&app, home), home, client, &log, is_app).map_err(|why| why.into_error(&log))
+}
+
+fn has_desktop() -> bool {
+    let set = |name: &&str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
+    cfg!(target_os = "macos") || ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(|name| set(&name))
+}
+
+fn installed_app() -> Option<PathBuf> {
+    own_folder().map(|folder| folder.join("agentbox-desktop")).filter(|app| app.is_file())
+}
+
 /// The desktop app, when it was installed beside us and there is a desktop to show it on.
 fn desktop_app() -> Option<PathBuf> {
-    let has_desktop = ["WAYLAND_DISPLAY", "DISPLAY"]
-        .iter()
-        .any(|name| std::env::var_os(name).is_some_and(|v| !v.is_empty()));
-    let app = own_folder()?.join("agentbox-desktop");
-    (has_desktop && app.is_file()).then_some(app)
+    installed_app().filter(|_| has_desktop())
 }
 
 fn desktop(app: &Path, home: &Path) -> Command {
@@ -113,11 +137,18 @@ impl Silence {
     }
 }
 
-fn launch(mut command: Command, home: &Path, client: &Client, log: &Path) -> Result<(), Silence> {
+/// Until a host answers that is `wanted`.
+fn launch(
+    mut command: Command,
+    home: &Path,
+    client: &Client,
+    log: &Path,
+    wanted: impl Fn(&HostStatus) -> bool,
+) -> Result<(), Silence> {
     let (mut child, before) = spawn(&mut command, home, log).map_err(Silence::NotStarted)?;
     let deadline = Instant::now() + PATIENCE;
     loop {
-        if client.call::<HostStatus>(&Request::Status).is_ok() {
+        if client.call::<HostStatus>(&Request::Status).is_ok_and(|status| wanted(&status)) {
             return Ok(());
         }
         // Success means that another host was quicker, so its answer is still to come.

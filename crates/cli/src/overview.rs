@@ -34,6 +34,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
             "prepare",
             "doctor",
             "demo",
+            "app",
             "host",
             "serve",
             "quit",

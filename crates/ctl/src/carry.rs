@@ -1,17 +1,20 @@
 //! `agentbox-ctl carry` (root, once, before PID 1 is released): lays out files from the person's
-//! computer, with their modes and owners.
+//! computer, with their modes and owners, and answers which of them it could not.
 //!
-//! Each is written beside its place and moved there whole. The image may be one that a box had in its
-//! hands, so a folder on the way that leads to what is the box's own ends the copy.
+//! Each is written beside its place and moved there whole, once it is known that all of it came. The image
+//! may be one that a box had in its hands, so a folder on the way that leads to what is the box's own ends
+//! that entry. An entry that fails ends no other; an archive that cannot be read ends all.
 
 use crate::error::{Doing, Error, Result};
 use crate::input;
 use crate::passwd::Account;
 use connectors::files::shown;
-use protocol::carry::{CarryIn, CarryInto};
+use protocol::carry::{CarryFailed, CarryIn, CarryInto, CarryOut, LONGEST_WHY};
 use protocol::ctl::{BOX_USER, paths};
+use protocol::text::shortened;
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, chown, fchown, lchown};
 use std::path::{Component, Path, PathBuf};
@@ -25,64 +28,144 @@ pub fn run() -> Result<i32> {
     let plan: CarryIn = input::json_line(&mut stdin)?;
     input::wait_until_ready()?;
     let user = Account::of_system(BOX_USER)?;
-    carry(stdin, &plan, &user, &[Path::new(paths::WORKSPACE), &user.home])?;
+    let out = carry(stdin, &plan, &user, &[Path::new(paths::WORKSPACE), &user.home])?;
+    let answer = serde_json::to_string(&out).doing(|| "answer")?;
+    writeln!(io::stdout(), "{answer}").doing(|| "answer")?;
     Ok(protocol::exit::OK)
 }
 
 /// Below `own` new folders are the box user's, elsewhere root's.
-fn carry(from: impl Read, plan: &CarryIn, user: &Account, own: &[&Path]) -> Result<()> {
+fn carry(from: impl Read, plan: &CarryIn, user: &Account, own: &[&Path]) -> Result<CarryOut> {
     let doing = || "read the archive";
     let mut archive = tar::Archive::new(from);
-    let mut folders: Vec<(PathBuf, u32)> = Vec::new();
-    for (count, entry) in archive.entries().doing(doing)?.enumerate() {
-        let mut entry = entry.doing(doing)?;
-        let path = entry.path().doing(doing)?.into_owned();
-        let (into, below) = entry_of(plan, &path)?;
-        let owner = into.user.map_or((user.uid, user.gid), |id| (id, id));
-        let place = place(into, &below);
+    let mut carrying = Carrying::default();
+    for (count, member) in archive.entries().doing(doing)?.enumerate() {
+        let mut member = member.doing(doing)?;
+        let path = member.path().doing(doing)?.into_owned();
+        let of = entry_of(plan, &path)?;
+        if of.broken {
+            carrying.waiting = None;
+            continue;
+        }
+        carrying.settle();
+        if carrying.failed.contains_key(&of.number) {
+            continue;
+        }
+        let owner = of.into.user.map_or((user.uid, user.gid), |id| (id, id));
         let laying = Laying { user, own, owner, count };
-        let mode = entry.header().mode().doing(doing)? & 0o7777;
-        match entry.header().entry_type() {
-            EntryType::Directory if into.folder => {
-                laying.folder(&place)?;
-                folders.push((place, mode));
+        let mode = member.header().mode().doing(doing)? & 0o7777;
+        let place = place(of.into, &of.below);
+        let laid = match member.header().entry_type() {
+            EntryType::Directory if of.into.folder => {
+                let made = laying.folder(&place);
+                if made.is_ok() {
+                    carrying.folders.push((of.number, place, mode));
+                }
+                made
             }
-            EntryType::Regular | EntryType::Continuous => laying.file(&place, mode, &mut entry)?,
-            EntryType::Symlink if into.folder => {
-                let target = entry.link_name().doing(doing)?.unwrap_or_default().into_owned();
-                laying.link(&place, &target)?;
+            EntryType::Regular | EntryType::Continuous => laying
+                .file(&place, mode, &mut member)
+                .map(|fresh| carrying.waiting = Some((of.number, fresh))),
+            EntryType::Symlink if of.into.folder => {
+                let target = member.link_name().doing(doing)?.unwrap_or_default().into_owned();
+                laying.link(&place, &target)
             }
             other => {
                 let shown = path.display();
                 return Err(Error::BadInput(format!("an archive with {shown}, a {other:?}")));
             }
-        }
-    }
-    // Last, because a read-only folder could not be filled.
-    for (folder, mode) in folders.iter().rev() {
-        let mode = Permissions::from_mode(*mode);
-        fs::set_permissions(folder, mode).doing(|| format!("write {}", shown(folder)))?;
+        };
+        carrying.note(of.number, laid);
     }
     io::copy(&mut archive.into_inner(), &mut io::sink()).doing(doing)?;
-    Ok(())
+    Ok(carrying.end())
+}
+
+/// What has been laid out so far.
+#[derive(Default)]
+struct Carrying {
+    /// Why entries failed, by their numbers.
+    failed: BTreeMap<usize, String>,
+    folders: Vec<(usize, PathBuf, u32)>,
+    /// The last file, beside its place: the host may still say that it is not whole.
+    waiting: Option<(usize, Fresh)>,
+}
+
+impl Carrying {
+    /// The first reason is the one that counts.
+    fn note(&mut self, number: usize, done: Result<()>) {
+        if let Err(error) = done {
+            let why = error.to_string();
+            let why = why.strip_prefix("agentbox: ").unwrap_or(&why).trim_end_matches('.');
+            self.failed.entry(number).or_insert_with(|| shortened(why, LONGEST_WHY));
+        }
+    }
+
+    fn settle(&mut self) {
+        if let Some((number, fresh)) = self.waiting.take() {
+            self.note(number, fresh.settle());
+        }
+    }
+
+    fn end(mut self) -> CarryOut {
+        self.settle();
+        // Last, because a read-only folder could not be filled. Also where an entry failed: what there is
+        // of it is no more open than it was on the person's computer.
+        for (number, folder, mode) in std::mem::take(&mut self.folders).into_iter().rev() {
+            let set = fs::set_permissions(&folder, Permissions::from_mode(mode));
+            self.note(number, set.doing(|| format!("write {}", shown(&folder))));
+        }
+        let failed = self.failed.into_iter().map(|(entry, why)| CarryFailed { entry, why });
+        CarryOut { failed: failed.collect() }
+    }
+}
+
+/// A file beside its place, gone unless it is moved there.
+struct Fresh {
+    at: PathBuf,
+    place: PathBuf,
+}
+
+impl Fresh {
+    fn settle(self) -> Result<()> {
+        fs::rename(&self.at, &self.place).doing(|| format!("write {}", shown(&self.place)))
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        // Not there any more once it was moved.
+        let _ = fs::remove_file(&self.at);
+    }
+}
+
+/// What a member of the archive is part of.
+struct Of<'p> {
+    number: usize,
+    into: &'p CarryInto,
+    /// Where it goes below the entry's place.
+    below: PathBuf,
+    /// Not a part, but the word that the last one is not whole.
+    broken: bool,
 }
 
 /// Which entry of the plan this belongs to, and where below it.
-fn entry_of<'p>(plan: &'p CarryIn, path: &Path) -> Result<(&'p CarryInto, PathBuf)> {
+fn entry_of<'p>(plan: &'p CarryIn, path: &Path) -> Result<Of<'p>> {
     let odd = || Error::BadInput(format!("an archive with {}", path.display()));
     let mut parts = path.components();
-    let number = match parts.next() {
-        Some(Component::Normal(name)) => name.to_str().and_then(|name| name.parse::<usize>().ok()),
-        _ => None,
-    };
-    let into = number.and_then(|number| plan.entries.get(number)).ok_or_else(odd)?;
+    let Some(Component::Normal(name)) = parts.next() else { return Err(odd()) };
+    let name = name.to_str().ok_or_else(odd)?;
+    let (name, broken) = name.strip_prefix('!').map_or((name, false), |name| (name, true));
+    let number = name.parse::<usize>().map_err(|_| odd())?;
+    let into = plan.entries.get(number).ok_or_else(odd)?;
     let below = parts.as_path().to_owned();
     let plain = below.components().all(|part| matches!(part, Component::Normal(_)));
     let absolute = Path::new(&into.dest).is_absolute();
-    if !plain || !absolute || (!into.folder && below.components().next().is_some()) {
+    let alone = broken || !into.folder;
+    if !plain || !absolute || (alone && below.components().next().is_some()) {
         return Err(odd());
     }
-    Ok((into, below))
+    Ok(Of { number, into, below, broken })
 }
 
 fn place(into: &CarryInto, below: &Path) -> PathBuf {
@@ -105,23 +188,24 @@ struct Laying<'a> {
 }
 
 impl Laying<'_> {
-    fn file(&self, place: &Path, mode: u32, content: &mut impl Read) -> Result<()> {
+    /// Writes it beside its place.
+    fn file(&self, place: &Path, mode: u32, content: &mut impl Read) -> Result<Fresh> {
         let doing = || format!("write {}", shown(place));
         let parent = self.parent(place)?;
         if fs::symlink_metadata(place).is_ok_and(|data| data.is_dir()) {
             let why = "it is a folder; end it with '/' to put the file into it";
             return Err(Error::Failed(format!("cannot write {}: {why}.", shown(place))));
         }
-        let fresh = parent.join(format!(".agentbox-{}-{}", std::process::id(), self.count));
+        let at = parent.join(format!(".agentbox-{}-{}", std::process::id(), self.count));
         let mut options = OpenOptions::new();
-        let mut file =
-            options.write(true).create_new(true).mode(0o600).open(&fresh).doing(doing)?;
-        let written = io::copy(content, &mut file)
+        let mut file = options.write(true).create_new(true).mode(0o600).open(&at).doing(doing)?;
+        let fresh = Fresh { at, place: place.to_owned() };
+        io::copy(content, &mut file)
             // Before the mode: a change of owner takes bits of it away.
             .and_then(|_| fchown(&file, Some(self.owner.0), Some(self.owner.1)))
             .and_then(|()| file.set_permissions(Permissions::from_mode(mode)))
-            .and_then(|()| fs::rename(&fresh, place));
-        written.inspect_err(|_| drop(fs::remove_file(&fresh))).doing(doing)
+            .doing(doing)?;
+        Ok(fresh)
     }
 
     fn link(&self, place: &Path, target: &Path) -> Result<()> {
@@ -229,7 +313,8 @@ mod tests {
             ("3/ro/x", EntryType::Regular, 0o400, "x"),
             ("3/link", EntryType::Symlink, 0o777, "ro/x"),
         ]);
-        carry(tar.as_slice(), &plan, &me(), &[&dir]).unwrap();
+        let out = carry(tar.as_slice(), &plan, &me(), &[&dir]).unwrap();
+        assert_eq!(out, CarryOut::default());
         let mode = |path: &str| fs::metadata(dir.join(path)).unwrap().mode() & 0o7777;
         assert_eq!(fs::read_to_string(dir.join("a/b/file")).unwrap(), "zero");
         assert_eq!((mode("a/b/file"), mode("into/name"), mode("old")), (0o600, 0o4755, 0o644));
@@ -251,10 +336,80 @@ mod tests {
             let plan = CarryIn { entries: vec![into(format!("{}/{dest}", dir.display()), false)] };
             carry(archive(&[(name, EntryType::Regular, 0o600, "x")]).as_slice(), &plan, &me(), &[])
         };
-        assert!(one("proc/self/x", "0").unwrap_err().to_string().contains("nothing can be copied"));
-        assert!(one("folder", "0").unwrap_err().to_string().contains("it is a folder"));
-        for odd in ["1", "x", "0/x"] {
+        let why = |dest: &str| one(dest, "0").unwrap().failed.remove(0).why;
+        assert!(why("proc/self/x").contains("nothing can be copied"));
+        assert!(why("folder").contains("it is a folder"));
+        for odd in ["1", "x", "0/x", "!1", "!0/x", "!", "!!0"] {
             assert!(matches!(one("fine", odd), Err(Error::BadInput(_))), "{odd}");
         }
+    }
+
+    #[test]
+    fn an_entry_that_fails_ends_no_other() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path().canonicalize().unwrap();
+        let at = |path: &str| format!("{}/{path}", dir.display());
+        fs::write(dir.join("file"), "mine").unwrap();
+        fs::create_dir(dir.join("taken")).unwrap();
+        let entries = vec![
+            into(at("taken"), false),
+            into(at("file/below"), false),
+            into(at("file"), true),
+            into(at("tree"), true),
+            into(at("last"), false),
+        ];
+        let tar = archive(&[
+            ("0", EntryType::Regular, 0o600, "zero"),
+            ("1", EntryType::Regular, 0o600, "one"),
+            ("2/", EntryType::Directory, 0o755, ""),
+            ("2/x", EntryType::Regular, 0o600, "two"),
+            ("3/", EntryType::Directory, 0o755, ""),
+            ("3/x", EntryType::Regular, 0o600, "three"),
+            ("4", EntryType::Regular, 0o600, "four"),
+        ]);
+        let out = carry(tar.as_slice(), &CarryIn { entries }, &me(), &[&dir]).unwrap();
+        let failed: Vec<usize> = out.failed.iter().map(|one| one.entry).collect();
+        assert_eq!(failed, [0, 1, 2], "{out:?}");
+        assert!(out.failed.iter().all(|one| !one.why.starts_with("agentbox")), "{out:?}");
+        let read = |path: &str| fs::read_to_string(dir.join(path)).unwrap();
+        assert_eq!(
+            (read("file"), read("tree/x"), read("last")),
+            ("mine".into(), "three".into(), "four".into())
+        );
+        assert!(fs::read_dir(dir.join("taken")).unwrap().next().is_none());
+    }
+
+    #[test]
+    fn what_is_not_whole_takes_no_place() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path().canonicalize().unwrap();
+        let at = |path: &str| format!("{}/{path}", dir.display());
+        fs::write(dir.join("old"), "old").unwrap();
+        let entries = vec![into(at("old"), false), into(at("tree"), true), into(at("new"), false)];
+        let tar = archive(&[
+            ("0", EntryType::Regular, 0o600, "ne\0\0"),
+            ("!0", EntryType::Regular, 0o600, ""),
+            ("1/", EntryType::Directory, 0o755, ""),
+            ("1/whole", EntryType::Regular, 0o600, "x"),
+            ("1/half", EntryType::Regular, 0o600, "x\0"),
+            ("!1", EntryType::Regular, 0o600, ""),
+            ("2", EntryType::Regular, 0o600, "new"),
+        ]);
+        let plan = CarryIn { entries };
+        let out = carry(tar.as_slice(), &plan, &me(), &[&dir]).unwrap();
+        assert_eq!(out, CarryOut::default(), "the host knows of it");
+        assert_eq!(fs::read_to_string(dir.join("old")).unwrap(), "old");
+        let names = |of: &Path| {
+            let found = fs::read_dir(of).unwrap().flatten();
+            let mut names: Vec<_> = found.map(|e| e.file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names(&dir), ["new", "old", "tree"]);
+        assert_eq!(names(&dir.join("tree")), ["whole"]);
+        // Cut off in the middle of its last file.
+        let cut = &tar[..tar.len() - 1500];
+        assert!(carry(cut, &plan, &me(), &[&dir]).is_err());
+        assert_eq!(names(&dir), ["new", "old", "tree"]);
     }
 }

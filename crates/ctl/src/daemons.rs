@@ -6,10 +6,11 @@
 
 use crate::dockerd;
 use crate::error::{Doing, Error, Result};
+use crate::identity;
 use crate::passwd::Account;
 use crate::supervise::{Probe, Unit};
 use crate::supervisor;
-use protocol::ctl::{BOX_USER, Daemons, paths};
+use protocol::ctl::{BOX_USER, Daemons, Identity, paths};
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write;
@@ -35,11 +36,9 @@ const DISPLAY_LOCK: &str = "/tmp/.X1-lock";
 /// Of the screen's server; on loopback, because the page's server is in front of it.
 const RFB_PORT: &str = "5901";
 
-/// What an ssh session gets to know of the box's environment, as commands do.
-const SSH_ENV: [&str; 11] = [
+/// What an ssh session gets to know of the box's environment, as commands do, besides which box it is.
+const SSH_ENV: [&str; 9] = [
     "AGENTBOX",
-    "AGENTBOX_BOX_ID",
-    "AGENTBOX_BOX_NAME",
     "BROWSER",
     "COLORTERM",
     "DISABLE_AUTOUPDATER",
@@ -207,21 +206,22 @@ fn sshd() -> Result<Command> {
     // Where it locks its unprivileged half up; the folder must be root's.
     fs::create_dir_all("/run/sshd").doing(|| "make /run/sshd")?;
     fs::set_permissions("/run/sshd", Permissions::from_mode(0o755)).doing(|| "make /run/sshd")?;
-    let variables = SSH_ENV.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?)));
+    let told = identity::read();
+    let names = SSH_ENV.into_iter().chain(Identity::NAMES);
+    let variables = names.filter_map(|name| Some((name, identity::variable(&told, name)?)));
     let mut command = Command::new(SSHD);
     command.args(["-D", "-e", "-f", "/etc/ssh/sshd_config"]);
     command.arg("-o").arg(format!("SetEnv={}", settings(variables)));
     Ok(command)
 }
 
-/// A value that would need quotes is left out.
+/// As sshd splits it: within double quotes it knows a backslash before a quote and before another one.
+/// What is more than a line is left out.
 fn settings(variables: impl Iterator<Item = (&'static str, String)>) -> String {
-    let plain = |value: &str| {
-        let fits = |c: char| c.is_ascii_graphic() && !"\"'\\#".contains(c);
-        !value.is_empty() && value.chars().all(fits)
-    };
-    let kept = variables.filter(|(_, value)| plain(value));
-    kept.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    let line = |value: &str| !value.is_empty() && !value.chars().any(char::is_control);
+    let quoted = |value: &str| value.replace('\\', r"\\").replace('"', "\\\"");
+    let kept = variables.filter(|(_, value)| line(value));
+    kept.map(|(name, value)| format!("\"{name}={}\"", quoted(&value))).collect::<Vec<_>>().join(" ")
 }
 
 /// The folder for display sockets must be root's and open to all.
@@ -270,16 +270,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_gets_plain_values_only() {
+    fn a_session_gets_every_value_that_is_a_line() {
         let given = [
             ("LANG", "C.UTF-8"),
-            ("BROWSER", "a b"),
+            ("BROWSER", "a # b"),
             ("DISPLAY", ""),
-            ("AGENTBOX_BOX_NAME", "x\"y"),
+            ("AGENTBOX_PROJECT_ROOT", "two\nlines"),
+            ("AGENTBOX_HOST_WORKSPACE", "it's \"x\\"),
             ("AGENTBOX", "1"),
         ];
         let given = given.map(|(name, value)| (name, value.to_owned()));
-        assert_eq!(settings(given.into_iter()), "LANG=C.UTF-8 AGENTBOX=1");
+        assert_eq!(
+            settings(given.into_iter()),
+            r#""LANG=C.UTF-8" "BROWSER=a # b" "AGENTBOX_HOST_WORKSPACE=it's \"x\\" "AGENTBOX=1""#
+        );
     }
 
     #[test]

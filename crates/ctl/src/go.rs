@@ -1,13 +1,13 @@
 //! `agentbox-ctl go` (root, at every start): brings the box its token and what its daemons need, and
 //! releases PID 1.
 //!
-//! All of it comes on standard input and lands on tmpfs, so it is in no image, no environment and
-//! no process list.
+//! All of it comes on standard input. What is secret lands on tmpfs, so it is in no image, no
+//! environment and no process list. Who the box is, which is no secret, is a file everybody may read.
 
 use crate::client::is_token;
 use crate::error::{Doing, Error, Result};
 use crate::passwd::Account;
-use crate::{daemons, input, places};
+use crate::{daemons, identity, input, places};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use protocol::ctl::{BOX_USER, Go};
@@ -31,9 +31,21 @@ pub fn check(go: &Go) -> Result<()> {
 
 pub fn release(go: &Go) -> Result<i32> {
     write_token(&go.token)?;
+    // Before PID 1 hears of it: what it starts may ask. A box that does not know its name still works.
+    if let Some(Err(e)) = go.identity.as_ref().map(|who| identity::write(&places::identity(), who))
+    {
+        note(&format!("programs may not know which box they are in: {e}"));
+    }
     daemons::bring(&go.daemons)?;
     kill(Pid::from_raw(1), Signal::SIGUSR1).doing(|| "release PID 1")?;
     Ok(protocol::exit::OK)
+}
+
+/// For PID 1's log: nobody reads what this command says when it does its work.
+fn note(line: &str) {
+    if let Ok(mut log) = OpenOptions::new().append(true).open("/proc/1/fd/2") {
+        let _ = writeln!(log, "agentbox init: {line}");
+    }
 }
 
 /// By rename: a reader sees the old token or the new one, never half of one.

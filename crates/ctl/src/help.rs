@@ -30,7 +30,7 @@ Commands for people and agents:
   --version                     print the version
 
 Commands the host, PID 1 and agents run:
-  init, begin, carry, go, daemon, bridge, forward, front, editor-tasks, seed,
+  init, begin, carry, go, daemon, bridge, forward, front, ls, editor-tasks, seed,
   bundle, unbundle, clone-in, merge, resync, pack, unpack-into, hold, watch,
   session, drive, agent-state, agent-config, conversation, container-unit, keep-paste
 
@@ -386,6 +386,14 @@ agentbox-ctl merge [--remote <name>] [--ff-only] [--quiet]
 
 Run by the host after a fetch: merges the upstream of the branch that is checked out, else the
 remote's default branch.
+",
+    ),
+    (
+        "ls",
+        "\
+agentbox-ctl ls -- <folder>
+
+Run by the host: what is in a folder, a line of JSON for each entry.
 ",
     ),
     (

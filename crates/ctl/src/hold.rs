@@ -83,6 +83,7 @@ fn found(hold: &Hold) -> Result<Vec<PathBuf>> {
         };
         all.extend(keys.flatten().map(|e| e.path()).filter(is_key));
     }
+    all.push(places::identity());
     // Those that `render` made up for this box.
     for folder in ["/var/lib/agentbox/secrets", "/var/log/agentbox/state/secrets"] {
         all.extend(fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()));

@@ -34,8 +34,10 @@ mod go;
 mod help;
 mod hold;
 mod hook;
+mod identity;
 mod init;
 mod input;
+mod ls;
 mod open;
 mod pack;
 mod passwd;
@@ -111,6 +113,7 @@ fn run(args: &[OsString]) -> Result<i32> {
         "bundle" => bundle::run(rest),
         "unbundle" => unbundle::run(),
         "clone-in" => clone_in::run(),
+        "ls" => ls::run(rest),
         "pack" => pack::run(),
         "hold" => hold::run(),
         "unpack-into" => unpack_into::run(rest),

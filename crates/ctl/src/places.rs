@@ -33,6 +33,11 @@ pub fn front() -> PathBuf {
     place("AGENTBOX_FRONT_FILE", paths::FRONT)
 }
 
+/// Who this box is.
+pub fn identity() -> PathBuf {
+    place("AGENTBOX_IDENTITY_FILE", paths::IDENTITY)
+}
+
 pub fn ready() -> PathBuf {
     place("AGENTBOX_READY_FILE", paths::READY)
 }

@@ -6,7 +6,7 @@
 
 use crate::error::{Doing, Error, Result};
 use crate::supervisor::{client::INVALID, config};
-use crate::{places, secret};
+use crate::{identity, places, secret};
 use project::render::{LARGEST, Values, render};
 use project::{FILE_NAME, Pattern, Project, Replaced, Rule};
 use protocol::exit;
@@ -42,7 +42,8 @@ pub fn run(args: &[OsString]) -> Result<i32> {
             return Ok(INVALID);
         }
     };
-    let values = Values::from_env(|name| std::env::var(name).ok());
+    let told = identity::read();
+    let values = Values::from_env(|name| identity::variable(&told, name));
     let (text, secret) = rendered(&wanted, &values)?;
     match &wanted.to {
         Some(to) => write(to, &text, secret)?,

@@ -7,14 +7,15 @@
 
 use crate::config::read_project_file;
 use crate::core::Core;
+use crate::store::now;
 use approvals::{AskError, Asker, Draft, Rememberable, Scope};
-use boxes::carry::{Plan, Since, Then, resolve};
+use boxes::carry::{Agreed, Plan, Since, Then, Yes, resolve};
 use boxes::{Boxes, Record};
 use project::{FILE_NAME, Project, Run};
 use protocol::carry::{Carried, CarryBy, CarryChoice, CarryKind, CarryLine, CarryPlan};
 use protocol::control::{ControlError, CreateBox, ErrorCode};
 use protocol::question::{Evidence, FileLine, Grant, Outcome, Reach, Tier};
-use protocol::text::{shortened, size};
+use protocol::text::{shortened, size, visible};
 use protocol::{BoxId, BoxName};
 use relay::Entry;
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ const NAMED: usize = 3;
 pub(crate) struct Checked {
     pub warnings: Vec<String>,
     /// What is copied, and how a person agreed.
-    pub carry: Option<(Plan, CarryBy)>,
+    pub carry: Option<Agreed>,
     /// Services that need a container engine in the box.
     pub images: Vec<String>,
 }
@@ -82,8 +83,8 @@ impl Core {
             return Ok(Checked { warnings, carry: None, images });
         }
         let plan = self.resolved(project, root).await?;
-        let by = match &request.carry {
-            Some(CarryChoice::Copy { digest, by, remember }) => {
+        let yes = match &request.carry {
+            Some(CarryChoice::Copy { digest, by, remember, at }) => {
                 if digest.as_ref().is_some_and(|digest| *digest != plan.digest()) {
                     let text = "carry: the list or its files changed after they were shown";
                     return Err(ControlError::new(ErrorCode::DigestMismatch, text)
@@ -96,7 +97,7 @@ impl Core {
                     }
                     self.remember_list(&plan, root, id, name).await?;
                 }
-                *by
+                Yes { by: *by, at: Some(at.unwrap_or_else(now).min(now())) }
             }
             _ if plan.copies() == 0 => return Ok(Checked { warnings, carry: None, images }),
             choice => {
@@ -108,7 +109,8 @@ impl Core {
                 self.ask_to_carry(draft).await?
             }
         };
-        Ok(Checked { warnings, carry: Some((plan, by)), images })
+        let agreed = Agreed { plan, yes, best_effort: request.carry_best_effort };
+        Ok(Checked { warnings, carry: Some(agreed), images })
     }
 
     async fn resolved(&self, project: Project, root: &Path) -> Result<Plan, ControlError> {
@@ -158,9 +160,9 @@ impl Core {
         kept.map(|_| ()).map_err(failed)
     }
 
-    async fn ask_to_carry(&self, draft: Draft) -> Result<CarryBy, ControlError> {
-        if self.broker.allowed_by_rule(&draft).await.map_err(failed)?.is_some() {
-            return Ok(CarryBy::Rule);
+    async fn ask_to_carry(&self, draft: Draft) -> Result<Yes, ControlError> {
+        if let Some(rule) = self.broker.allowed_by_rule(&draft).await.map_err(failed)? {
+            return Ok(Yes { by: CarryBy::Rule, at: Some(rule.created_at) });
         }
         if !self.broker.is_attended() {
             let text = "carry: files of this computer are copied only when a person agrees, and nobody is here to ask";
@@ -170,8 +172,8 @@ impl Core {
         }
         let outcome = self.broker.ask(draft).await;
         match outcome {
-            Ok(Outcome::Granted { .. }) => Ok(CarryBy::Rule),
-            Ok(outcome) if outcome.is_yes() => Ok(CarryBy::Question),
+            Ok(Outcome::Granted { .. }) => Ok(Yes { by: CarryBy::Rule, at: Some(now()) }),
+            Ok(outcome) if outcome.is_yes() => Ok(Yes { by: CarryBy::Question, at: Some(now()) }),
             Ok(Outcome::Denied { .. }) => {
                 let text = "carry: the files were not allowed; no box was made";
                 Err(ControlError::new(ErrorCode::Failed, text)
@@ -208,7 +210,13 @@ impl Core {
             copied.map_err(crate::engine::control_error)
         };
         match copied.await {
-            Ok(copied) => (copied, left),
+            Ok(copied) => {
+                // What failed stays on record as it was, and is tried again the next time.
+                let (failed, copied): (Vec<_>, Vec<_>) =
+                    copied.into_iter().partition(|one| one.failed.is_some());
+                left.extend(warnings(&failed).chain(warnings(&copied)));
+                (copied, left)
+            }
             Err(error) => {
                 let why = std::iter::once(error.message.trim_end_matches(':'));
                 let why = why.chain(error.hints.iter().map(|hint| hint.trim()));
@@ -227,16 +235,38 @@ impl Core {
         if carried.is_empty() {
             return Ok(());
         }
-        let many = carried.len();
-        let what = if many == 1 { "1 entry".to_owned() } else { format!("{many} entries") };
         let entry = Entry {
             box_id: Some(record.id.clone()),
             kind: "carried",
-            summary: format!("Copied {what} of this computer into {}", record.name),
+            summary: noted(&record.name, carried),
             data: serde_json::json!({ "files": carried }),
         };
         Ok(self.store.record(entry).await?)
     }
+}
+
+/// What a person should know of what was copied: what is not there, and what is not as they meant it.
+pub(crate) fn warnings(carried: &[Carried]) -> impl Iterator<Item = String> {
+    carried.iter().flat_map(|one| {
+        let failed = one.failure().map(|why| format!("carry: not copied: {why}"));
+        let file = visible(&one.src);
+        let unfilled = one.unfilled.iter().map(move |name| {
+            format!("carry: {{{{{name}}}}} in {file} has no value and was left as it is")
+        });
+        failed.into_iter().chain(unfilled)
+    })
+}
+
+/// Everything in it was sent, or begun to be; a box that says it failed may have it all the same.
+fn noted(name: &BoxName, carried: &[Carried]) -> String {
+    let entries = |many: usize| match many {
+        1 => "1 entry".to_owned(),
+        many => format!("{many} entries"),
+    };
+    let failed = carried.iter().filter(|one| one.failed.is_some()).count();
+    let copied = entries(carried.len() - failed);
+    let summary = format!("Copied {copied} of this computer into {name}");
+    if failed == 0 { summary } else { format!("{summary}; {} failed", entries(failed)) }
 }
 
 /// The project's file, without mistakes, and what a person should know of it. Reading may take a while.

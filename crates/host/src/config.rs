@@ -5,8 +5,8 @@
 
 use crate::api::Api;
 use crate::core::Core;
-use crate::policies::project_dir;
-use crate::trust::is_trusted;
+use crate::project_dirs::project_dir;
+use crate::trust::{digest, is_trusted};
 use connectors::registry as connectors;
 use project::{FILE_NAME, Parsed, Problem, Project};
 use protocol::control::{ControlError, ErrorCode};
@@ -15,7 +15,7 @@ use protocol::text::{shortened, visible};
 use relay::Entry;
 use settings::registry::{self, Key, Scope};
 use settings::workspace::{Left, Why};
-use settings::{Layers, Settings, edit};
+use settings::{Layers, Settings, Source, edit};
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,11 @@ const MOST: u64 = (1 << 20) + 1;
 /// What is told about one file at once.
 const MOST_TOLD: usize = 100;
 /// At the top of a project's file: which project it is of.
-const OF: &str = "# project: ";
+pub(crate) const OF: &str = "# project: ";
+/// For a file that somebody else wrote to.
+pub const CHANGED_HINT: &str = "open it again and make your change there";
+/// Keys that one edited file can have on record, each.
+const MOST_RECORDED: usize = 200;
 
 /// The settings as they are now for a project: the person's own, and what its repository tightens.
 pub fn project_settings(home: &Path, root: &Path) -> Result<Settings, settings::Error> {
@@ -211,6 +215,17 @@ impl Api {
     ) -> Result<(), ControlError> {
         self.core().set_setting(key, value, layer, cwd).await
     }
+
+    /// Writes one of the person's files anew, if nobody has since they opened it.
+    pub async fn write_settings(
+        &self,
+        text: String,
+        opened: Option<String>,
+        layer: Layer,
+        cwd: Option<&str>,
+    ) -> Result<(), ControlError> {
+        self.core().write_settings(text, opened, layer, cwd).await
+    }
 }
 
 impl Core {
@@ -234,31 +249,83 @@ impl Core {
             known.kind.parse(text).map_err(|why| usage(format!("{key}: {}", visible(&why))))
         });
         let value = value.transpose()?;
-        let (file, of) = match layer {
-            Layer::Global => (self.home.join("config.yaml"), None),
-            Layer::Project if known.scope == Scope::Host => {
-                let text = format!("{key} cannot be set for one project");
-                return Err(usage(text).hint("set it with --global."));
-            }
-            Layer::Project => {
-                let cwd = cwd.ok_or_else(|| usage("which project? No folder was named.".into()))?;
-                let root = boxes::project::project_root(Path::new(cwd)).await;
-                let root = root.map_err(crate::engine::control_error)?;
-                (project_dir(&self.home, &root).join("config.yaml"), Some(root))
-            }
-        };
-        if let (Some(_), Some(root)) = (&value, &of) {
-            let comment = format!("{}{}", OF.trim_start_matches("# "), root.display());
-            edit::begin(&file, &comment).map_err(unwritable)?;
+        if layer == Layer::Project && known.scope == Scope::Host {
+            let text = format!("{key} cannot be set for one project");
+            return Err(usage(text).hint("set it with --global."));
         }
-        let changed = match &value {
-            Some(value) => edit::set(&file, key, value.clone()).map(|()| true),
-            None => edit::unset(&file, key),
-        };
-        if changed.map_err(unwritable)? {
+        let (file, of) = self.settings_file(layer, cwd).await?;
+        let (to, own, new) = (file.clone(), key.to_owned(), value.clone());
+        let changed = blocking(move || {
+            if let (Some(_), Some(root)) = (&new, &of) {
+                let comment = format!("{}{}", OF.trim_start_matches("# "), root.display());
+                edit::begin(&to, &comment)?;
+            }
+            match new {
+                Some(new) => edit::set(&to, &own, new).map(|()| true),
+                None => edit::unset(&to, &own),
+            }
+        });
+        if changed.await? {
             self.note_setting(key, value, &file).await?;
         }
         Ok(())
+    }
+
+    async fn write_settings(
+        &self,
+        text: String,
+        opened: Option<String>,
+        layer: Layer,
+        cwd: Option<&str>,
+    ) -> Result<(), ControlError> {
+        if text.len() as u64 >= MOST {
+            return Err(ControlError::new(ErrorCode::Usage, "the file is too long"));
+        }
+        let (file, _) = self.settings_file(layer, cwd).await?;
+        let source = match layer {
+            Layer::Global => Source::Global,
+            Layer::Project => Source::Project,
+        };
+        let (home, to) = (self.home.clone(), file.clone());
+        let changes = blocking(move || {
+            Layers::check(&home, &to, source, &text)?;
+            edit::write(&to, &text, |there| there.map(digest) == opened)
+        });
+        let changes = changes.await?;
+        for change in changes.iter().take(MOST_RECORDED) {
+            let value = change.value.as_deref().map(|text| scalar(&change.key, text));
+            self.note_setting(&change.key, value, &file).await?;
+        }
+        let more = match changes.len() {
+            0 => "no setting is another one".to_owned(),
+            1..=MOST_RECORDED => return Ok(()),
+            count => format!("{} more settings are others", count - MOST_RECORDED),
+        };
+        let entry = Entry {
+            box_id: None,
+            kind: "setting-changed",
+            summary: shortened(&format!("{} edited; {more}", file.display()), 300),
+            data: serde_json::json!({ "key": null, "file": file }),
+        };
+        Ok(self.store.record(entry).await?)
+    }
+
+    /// One of the person's files, and the project it is of.
+    async fn settings_file(
+        &self,
+        layer: Layer,
+        cwd: Option<&str>,
+    ) -> Result<(PathBuf, Option<PathBuf>), ControlError> {
+        let root = match (layer, cwd) {
+            (Layer::Global, _) => return Ok((self.home.join("config.yaml"), None)),
+            (Layer::Project, Some(cwd)) => boxes::project::project_root(Path::new(cwd)).await,
+            (Layer::Project, None) => {
+                let text = "which project? No folder was named.";
+                return Err(ControlError::new(ErrorCode::Usage, text));
+            }
+        };
+        let root = root.map_err(crate::engine::control_error)?;
+        Ok((project_dir(&self.home, &root).join("config.yaml"), Some(root)))
     }
 
     async fn note_setting(
@@ -304,12 +371,27 @@ impl Core {
     }
 }
 
+/// Away from the threads that answer: another process may keep a file for a moment.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, settings::Error> + Send + 'static,
+) -> Result<T, ControlError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|e| ControlError::new(ErrorCode::Failed, e.to_string()))?.map_err(unwritable)
+}
+
+/// A value of a file as it would be set.
+fn scalar(key: &str, text: &str) -> edit::Scalar {
+    let known = find_setting(key).ok().and_then(|known| known.kind.parse(text).ok());
+    known.unwrap_or_else(|| edit::Scalar::Text(text.to_owned()))
+}
+
 fn unwritable(e: settings::Error) -> ControlError {
     let code = match e {
         settings::Error::Invalid { .. } => ErrorCode::Usage,
         _ => ErrorCode::Failed,
     };
-    ControlError::new(code, e.to_string())
+    let error = ControlError::new(code, e.to_string());
+    if matches!(e, settings::Error::Changed(_)) { error.hint(CHANGED_HINT) } else { error }
 }
 
 #[cfg(test)]

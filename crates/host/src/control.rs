@@ -288,8 +288,13 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::CancelJob { id, kill } => value(&api.cancel_job(&id, kill).await?),
             Request::ClearJobs { kinds } => value(&api.clear_jobs(&kinds).await?),
             Request::SetSetting { key, value: text, layer, cwd } => {
-                value(&api.set_setting(&key, text.as_deref(), layer, cwd.as_deref()).await?)
+                api.set_setting(&key, text.as_deref(), layer, cwd.as_deref()).await?;
+                value(&api.follow_setting(&key)?)
             }
+            Request::WriteSettings { text, opened, layer, cwd } => {
+                value(&api.write_settings(text, opened, layer, cwd.as_deref()).await?)
+            }
+            Request::Settings { cwd } => value(&api.settings_view(cwd.as_deref()).await?),
             Request::AgentAsks { target } => value(&api.agent_asks(&target)?),
             Request::HandOver
             | Request::Stop

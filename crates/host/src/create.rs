@@ -117,6 +117,7 @@ impl Core {
             ControlError::new(ErrorCode::Failed, "the box was destroyed meanwhile")
         })?;
         let idle = idle.filter(|_| !record.features.docker);
+        let told = crate::carry::warnings(&record.carry).collect::<Vec<_>>();
         let nested = record.nested.into_iter().map(|nested| (nested.path, nested.branch));
         Ok(Created {
             view,
@@ -124,7 +125,7 @@ impl Core {
             skipped: record.skipped,
             with_env: record.with_env,
             carried: record.carry,
-            warnings: warning.into_iter().chain(checked.warnings).chain(idle).collect(),
+            warnings: warning.into_iter().chain(checked.warnings).chain(told).chain(idle).collect(),
         })
     }
 
@@ -340,8 +341,20 @@ pub(crate) fn checked(request: &CreateBox) -> Result<PathBuf, ControlError> {
 }
 
 fn unfinished(error: boxes::Error, id: &BoxId) -> ControlError {
-    control_error(error)
-        .hint(format!("what there is of the box is kept: look at it, then agentbox destroy {id}"))
+    let not_carried = matches!(error, boxes::Error::NotCarried(_));
+    let mut error = control_error(error);
+    error.code = ErrorCode::Unfinished;
+    let error = error
+        .hint(format!("what there is of the box is kept: look at it, then agentbox destroy {id}"));
+    if !not_carried {
+        return error;
+    }
+    error
+        .hint(format!(
+            "nothing was started in it. When nothing is in the way any more, agentbox stop {id} and \
+             agentbox start {id} start it; an agent's start copies again."
+        ))
+        .hint("--carry-best-effort makes a box without what cannot be copied.")
 }
 
 /// One repository of a box, the workspace's own or one below.

@@ -54,7 +54,7 @@ impl Core {
 
     pub(crate) fn go(&self, record: &Record, token: &str) -> Result<Go, ControlError> {
         let daemons = self.daemons(&record.id, record.features)?;
-        Ok(Go { token: token.to_owned(), daemons })
+        Ok(Go { token: token.to_owned(), daemons, identity: Some(record.identity()) })
     }
 
     /// Notes what a box has been started with, and where it is reached now.

@@ -2,7 +2,8 @@
 
 use crate::config::project_layers;
 use crate::core::Core;
-use crate::policies::{policy_of, project_dir};
+use crate::policies::policy_of;
+use crate::project_dirs::project_dir;
 use connectors::connector::{Connector, Means};
 use connectors::registry;
 use protocol::control::{ControlError, ErrorCode, Level};

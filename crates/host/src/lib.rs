@@ -14,6 +14,7 @@ mod agent_config;
 mod api;
 mod asks;
 mod autopause;
+pub mod autostart;
 mod box_user;
 mod bridge;
 mod carry;
@@ -41,6 +42,7 @@ pub mod oplog;
 mod policies;
 mod port;
 mod portless;
+mod project_dirs;
 mod projects;
 mod prompt_command;
 mod prune;
@@ -54,6 +56,7 @@ mod runtime;
 #[cfg(test)]
 mod samples;
 mod sessions;
+mod settings_view;
 mod sink;
 mod ssh_config;
 pub mod ssh_keys;
@@ -68,16 +71,17 @@ mod ways;
 
 pub use api::Api;
 pub use config::{
-    ConfiguredProject, DefaultsProblems, configured_projects, defaults_problems, find_setting,
-    project_layers, project_settings, read_project_file, setting_default, setting_names,
+    CHANGED_HINT, ConfiguredProject, DefaultsProblems, configured_projects, defaults_problems,
+    find_setting, project_layers, project_settings, read_project_file, setting_default,
+    setting_names,
 };
 pub use doctor::offline as offline_doctor;
-pub use policies::project_dir;
+pub use project_dirs::project_dir;
 pub use runtime::runtime;
 pub use start::{Host, Options, StartError};
-pub use trust::{Asked, Trust, trust_of};
+pub use trust::{Asked, Trust, digest, trust_of};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How this host meets people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,8 +104,36 @@ pub fn ctl_binary() -> Option<PathBuf> {
     if let Some(given) = std::env::var_os("AGENTBOX_CTL").filter(|v| !v.is_empty()) {
         return Some(PathBuf::from(given));
     }
-    let exe = std::env::current_exe().ok()?;
-    let dir = exe.parent()?;
-    let places = [dir.join("box/agentbox-ctl"), dir.join("../lib/agentbox/agentbox-ctl")];
-    places.into_iter().find(|p| p.is_file())
+    // Through links: on macOS a program does not learn where a link to it leads.
+    let exe = std::env::current_exe().and_then(std::fs::canonicalize).ok()?;
+    ctl_near(exe.parent()?)
+}
+
+/// In a clone, in a Linux package, in an app of macOS, seen from the folder of the programs.
+fn ctl_near(programs: &Path) -> Option<PathBuf> {
+    let places = ["box", "../lib/agentbox", "../Resources/box"];
+    places.iter().map(|place| programs.join(place).join("agentbox-ctl")).find(|p| p.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_binary_for_boxes_is_found_wherever_the_programs_are() {
+        let dir = tempfile::tempdir().unwrap();
+        for (programs, place) in [
+            ("clone/target/release", "clone/target/release/box"),
+            ("usr/bin", "usr/lib/agentbox"),
+            ("App.app/Contents/MacOS", "App.app/Contents/Resources/box"),
+        ] {
+            let (programs, place) = (dir.path().join(programs), dir.path().join(place));
+            std::fs::create_dir_all(&programs).unwrap();
+            assert_eq!(ctl_near(&programs), None);
+            std::fs::create_dir_all(&place).unwrap();
+            std::fs::write(place.join("agentbox-ctl"), "").unwrap();
+            let found = ctl_near(&programs).unwrap().canonicalize().unwrap();
+            assert_eq!(found, place.join("agentbox-ctl").canonicalize().unwrap());
+        }
+    }
 }

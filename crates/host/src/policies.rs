@@ -5,6 +5,7 @@
 //! that cannot be read are as strict as settings can be.
 
 use crate::config::project_settings;
+use crate::project_dirs::project_dir;
 use connectors::registry;
 use relay::{IntegrationPolicy, Mode, Policies, Policy};
 use settings::Settings;
@@ -54,14 +55,6 @@ impl Policies for HostPolicies {
         known().insert(project_root.to_owned(), (stamps, policy.clone()));
         policy
     }
-}
-
-/// Where the host keeps what it knows about a project. Not in the project.
-pub fn project_dir(home: &Path, root: &Path) -> PathBuf {
-    let name = root.file_name().unwrap_or_default().to_string_lossy();
-    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
-    let name: String = name.chars().take(40).map(safe).collect();
-    home.join("projects").join(format!("{}-{name}", boxes::project::project_hash(root)))
 }
 
 fn stamp(file: &Path) -> Stamp {

@@ -18,7 +18,7 @@ use crate::core::{Core, Known};
 use crate::store::{StoreError, now};
 use gate::Seen;
 use protocol::boxes::BoxState;
-use protocol::carry::CarryChoice;
+use protocol::carry::{CarryBy, CarryChoice};
 use protocol::control::{ControlError, ErrorCode, HostEvent};
 use protocol::integrations::SecretText;
 use protocol::queue::{
@@ -132,11 +132,12 @@ impl Api {
         let (gate, login) = self.core.checked_job(&submit).await?;
         let mut submit = submit;
         // A yes is for the list as it is now, whenever there is room.
-        if let Some(CarryChoice::Copy { digest: digest @ None, remember: false, .. }) =
-            &mut submit.create.carry
-        {
-            let workspace = crate::create::workspace(&submit.create.workspace)?;
-            *digest = Some(self.core.carry_plan(&workspace).await?.digest);
+        if let Some(CarryChoice::Copy { digest, by, remember, at }) = &mut submit.create.carry {
+            if digest.is_none() && !*remember {
+                let workspace = crate::create::workspace(&submit.create.workspace)?;
+                *digest = Some(self.core.carry_plan(&workspace).await?.digest);
+            }
+            (*by, *at) = (CarryBy::Queue, Some(now()));
         }
         let job = Job {
             id: JobId::from_bytes(crate::create::random()?),

@@ -13,7 +13,7 @@ use crate::prompt_command::PromptCommand;
 use crate::quiet::Quiet;
 use crate::sink::EventSink;
 use crate::store::{Filter, Store, StoreError, now};
-use crate::{Kind, control, doctor, home};
+use crate::{Kind, control, doctor, home, project_dirs};
 use approvals::{Broker, Limits};
 use protocol::boxes::BoxState;
 use protocol::control::{ControlError, HostStatus, Request};
@@ -77,6 +77,7 @@ impl Host {
         let lock = take_lock(&path, options.kind).await?;
         let store = Store::open(&home::database(&path))?;
         private_database(&path).map_err(unusable)?;
+        project_dirs::bring_over(&path, &store.projects().await?);
         let core = build(options, store).await?;
         core.bring_back().await?;
         core.bring_back_jobs().await?;

@@ -6,7 +6,7 @@
 //! record like any other.
 
 use crate::config::{leaves, own_layers, read_project_file, setting_default};
-use crate::policies::project_dir;
+use crate::project_dirs::project_dir;
 use project::{FILE_NAME, Project};
 use serde::Serialize;
 use settings::Layers;
@@ -82,7 +82,8 @@ pub(crate) fn is_trusted(own: &Layers, home: &Path, root: &Path, text: &str) -> 
     said(own, home, root).is_some_and(|said| said == digest(text))
 }
 
-fn digest(text: &str) -> String {
+/// What tells one text from another.
+pub fn digest(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
 }
 

@@ -150,6 +150,7 @@ pub enum Request {
         to: LinkTo,
         loopback: bool,
         #[serde(default)]
+        #[cfg_attr(feature = "bindings", ts(optional))]
         engine: Option<EngineKind>,
     },
     /// The same for an editor. → [`EditorLink`]
@@ -229,6 +230,11 @@ pub enum Request {
     // ---- settings
     /// Sets a key in one of the person's own files; no value takes it out. → `()`
     SetSetting { key: String, value: Option<String>, layer: Layer, cwd: Option<String> },
+    /// Writes one of those files anew, unless it is no longer what was opened: the SHA-256 of that, none
+    /// when there was no file. → `()`
+    WriteSettings { text: String, opened: Option<String>, layer: Layer, cwd: Option<String> },
+    /// Every setting as it is for the project around a folder, or for all. → `SettingsView`
+    Settings { cwd: Option<String> },
     // ---- what agents ask
     /// Agents of a box that have a plan or a question. → `Vec<AgentAsks>`
     AgentAsks { target: Target },
@@ -386,6 +392,10 @@ pub struct CreateBox {
     /// What was decided about the files `agentbox.yaml` wants copied; none is to be asked.
     #[serde(default)]
     pub carry: Option<CarryChoice>,
+    /// A file among them that cannot be copied is told, and the box is made all the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[cfg_attr(feature = "bindings", ts(as = "Option<bool>", optional))]
+    pub carry_best_effort: bool,
     /// It is made to its end when whoever asked for it leaves, unless they call it off.
     #[serde(default)]
     pub goes_on: bool,
@@ -639,4 +649,6 @@ pub enum ErrorCode {
     Locked,
     /// It was tried and failed.
     Failed,
+    /// It failed, and the box is kept as far as it was made.
+    Unfinished,
 }

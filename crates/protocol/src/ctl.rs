@@ -5,6 +5,7 @@
 
 use crate::conversations::ConversationId;
 use crate::sessions::Agent;
+use crate::{BoxId, BoxName};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -39,6 +40,8 @@ pub mod paths {
     pub const LOGS: &str = "/var/log/agentbox";
     /// `name version`, line by line: the agents in the image.
     pub const VERSIONS: &str = "/etc/agentbox/versions";
+    /// Who the box is, `NAME='value'` line by line; written at every start and in no checkpoint.
+    pub const IDENTITY: &str = "/etc/agentbox/box.env";
     /// What sessions are started with and how they ended, the box user's own; tmpfs like its parent.
     pub const SESSIONS: &str = "/run/agentbox/session";
     /// The host's object stores are mounted below, read-only: `/agentbox/objects/0/objects`, ….
@@ -77,6 +80,9 @@ pub struct Go {
     pub token: String,
     #[serde(default)]
     pub daemons: Daemons,
+    /// None leaves what the box knows of itself as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
 }
 
 /// Without the token, which must not come into a log by way of somebody's debugging.
@@ -89,13 +95,59 @@ impl std::fmt::Debug for Go {
 /// A token alone: no daemons.
 impl From<&str> for Go {
     fn from(token: &str) -> Self {
-        Self { token: token.to_owned(), daemons: Daemons::default() }
+        Self { token: token.to_owned(), daemons: Daemons::default(), identity: None }
     }
 }
 
 impl From<&String> for Go {
     fn from(token: &String) -> Self {
         token.as_str().into()
+    }
+}
+
+/// Who a box is, for programs in it and for files that are made for it. It has no room for a secret:
+/// everything in the box may read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Identity {
+    pub id: BoxId,
+    pub name: BoxName,
+    /// Where on the host the workspace is from; none when that is no text. Nothing is mounted there.
+    pub host_workspace: Option<String>,
+    pub project_root: Option<String>,
+    /// Its number among the project's boxes.
+    pub project_index: u32,
+}
+
+impl Identity {
+    /// Every variable that differs from box to box.
+    pub const NAMES: [&str; 7] = [
+        "AGENTBOX_BOX_ID",
+        "AGENTBOX_BOX_NAME",
+        "AGENTBOX_BOX_KIND",
+        "AGENTBOX_BOX_HOST",
+        "AGENTBOX_HOST_WORKSPACE",
+        "AGENTBOX_PROJECT_ROOT",
+        "AGENTBOX_PROJECT_INDEX",
+    ];
+
+    /// As environment variables. A value that is more than a line is left out: it could not be told
+    /// from the next one in a file, and is the same nowhere and everywhere then.
+    pub fn variables(&self) -> Vec<(&'static str, String)> {
+        let Self { id, name, host_workspace, project_root, project_index } = self;
+        let [id_is, name_is, kind_is, host_is, workspace_is, root_is, index_is] = Self::NAMES;
+        let all = [
+            ("AGENTBOX", Some("1".to_owned())),
+            (id_is, Some(id.to_string())),
+            (name_is, Some(name.to_string())),
+            (kind_is, Some("docker".to_owned())),
+            (host_is, Some(format!("{name}.localhost"))),
+            (workspace_is, host_workspace.clone()),
+            (root_is, project_root.clone()),
+            (index_is, Some(project_index.to_string())),
+        ];
+        let line = |value: &String| !value.is_empty() && !value.chars().any(char::is_control);
+        all.into_iter().filter_map(|(name, value)| Some((name, value.filter(line)?))).collect()
     }
 }
 
@@ -393,6 +445,28 @@ pub const SESSION_EXISTS: i32 = 17;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_box_knows_who_it_is_line_by_line() {
+        let identity = Identity {
+            id: "b00000001".parse().unwrap(),
+            name: "fix".parse().unwrap(),
+            host_workspace: Some("/home/a b/it's $HOME".into()),
+            project_root: Some("/two\nlines".into()),
+            project_index: 3,
+        };
+        let variables = identity.variables();
+        let given =
+            |name: &str| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| v.as_str());
+        assert_eq!(given("AGENTBOX"), Some("1"));
+        assert_eq!(given("AGENTBOX_BOX_HOST"), Some("fix.localhost"));
+        assert_eq!(given("AGENTBOX_HOST_WORKSPACE"), Some("/home/a b/it's $HOME"));
+        assert_eq!(given("AGENTBOX_PROJECT_ROOT"), None);
+        assert_eq!(given("AGENTBOX_PROJECT_INDEX"), Some("3"));
+        let names: Vec<&str> = variables.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names.len(), Identity::NAMES.len());
+        assert!(names[1..].iter().all(|name| Identity::NAMES.contains(name)));
+    }
 
     #[test]
     fn debugging_shows_no_login() {

@@ -33,6 +33,7 @@ pub mod similar;
 pub mod supervisor;
 pub mod text;
 pub mod web;
+pub mod window;
 
 pub use ids::{BoxId, BoxName, GrantId, JobId, QuestionId, SecretId};
 pub use limits::Limits;

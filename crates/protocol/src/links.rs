@@ -20,6 +20,7 @@ pub enum LinkTo {
 /// What an engine is taken for: only some give boxes names of their own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
 pub enum EngineKind {
     /// What it says of itself.
     #[default]

@@ -290,6 +290,8 @@ pub struct PushedService {
     #[serde(default)]
     pub blocked_on: Vec<String>,
     #[serde(default)]
+    pub needs: Vec<String>,
+    #[serde(default)]
     pub restarts: u32,
 }
 
@@ -309,6 +311,8 @@ pub struct PushedTask {
     pub state: UnitState,
     #[serde(default)]
     pub blocked_on: Vec<String>,
+    #[serde(default)]
+    pub needs: Vec<String>,
     #[serde(default)]
     pub last_exit_code: Option<i32>,
 }

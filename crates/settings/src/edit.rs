@@ -1,22 +1,67 @@
 //! Changes one key in a settings file and leaves every other line, comment and blank as it was.
 //!
+//! Whoever writes is alone: among threads by a mutex, among processes by a lock on a file beside the
+//! settings, which the kernel lets go of however its holder ends. Nobody waits for it without an end.
+//!
 //! What is about to be written is read again first: unless it says exactly what the file said before
 //! plus this change, and still has every comment, nothing is written. Two keys can share one value
 //! in YAML, so this is not only against mistakes of ours.
 
-use crate::{Error, layers};
+use crate::{Error, Layer, Source, layers};
 use serde_norway::{Mapping, Value};
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use yaml_edit::path::YamlPath;
 use yaml_edit::{Document, YamlFile, YamlValue};
 
 /// Two changes at once would each start from the file without the other.
 static EDITING: Mutex<()> = Mutex::new(());
+/// Beside a settings file, and always empty. It stays: one that is removed while somebody waits for it
+/// would be two.
+const LOCK: &str = ".lock";
+/// How long another process may take; a change takes it milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(5);
+
+/// Nobody else changes the file while this is there.
+struct Alone {
+    // In this order: another thread must not find the file still locked by this one.
+    _among_processes: File,
+    _among_threads: MutexGuard<'static, ()>,
+}
+
+impl Alone {
+    /// Makes the file's folder if need be.
+    fn with(file: &Path) -> Result<Self, Error> {
+        let among_threads = EDITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let unwritable = |source| Error::Write { path: file.to_owned(), source };
+        make_folder(file).map_err(unwritable)?;
+        let mut options = File::options();
+        let open = options.create(true).truncate(false).write(true).mode(0o600);
+        let mut beside = file.as_os_str().to_owned();
+        beside.push(LOCK);
+        let lock = open.open(beside).map_err(unwritable)?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                // Where files cannot be locked, this process is alone at least with itself.
+                Err(TryLockError::Error(e)) if e.kind() == ErrorKind::Unsupported => break,
+                Err(TryLockError::Error(e)) => return Err(unwritable(e)),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(POLL);
+                }
+                Err(TryLockError::WouldBlock) => return Err(Error::Busy(file.to_owned())),
+            }
+        }
+        Ok(Self { _among_processes: lock, _among_threads: among_threads })
+    }
+}
 
 /// A value that fits behind a key on its line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +87,7 @@ impl From<Scalar> for Value {
 /// Sets a key such as `integrations.notion.enabled`, making the file and its folder if need be.
 /// Whether a project's file may hold the key is found out when it is loaded.
 pub fn set(file: &Path, key: &str, value: Scalar) -> Result<(), Error> {
-    let _alone = EDITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = Alone::with(file)?;
     let edit = Edit::open(file, key)?;
     let mut wanted = edit.given.clone();
     put(&mut wanted, &edit.words, value.clone().into());
@@ -73,7 +118,11 @@ pub fn set(file: &Path, key: &str, value: Scalar) -> Result<(), Error> {
 /// Removes a key with what is below it, and says whether it was there. A comment on the same line
 /// goes with it.
 pub fn unset(file: &Path, key: &str) -> Result<bool, Error> {
-    let _alone = EDITING.lock().unwrap_or_else(PoisonError::into_inner);
+    // Nothing is made to find out that there is nothing.
+    if !file.exists() {
+        return Ok(false);
+    }
+    let _alone = Alone::with(file)?;
     let edit = Edit::open(file, key)?;
     let mut wanted = edit.given.clone();
     if !take(&mut wanted, &edit.words) {
@@ -88,7 +137,7 @@ pub fn unset(file: &Path, key: &str) -> Result<bool, Error> {
 /// Makes a file that is not there yet, with this comment at its top. What cannot be a comment is left
 /// out: names of folders come from repositories, and YAML knows more ends of a line than one.
 pub fn begin(file: &Path, comment: &str) -> Result<(), Error> {
-    let _alone = EDITING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = Alone::with(file)?;
     if file.exists() {
         return Ok(());
     }
@@ -101,12 +150,47 @@ pub fn as_comment(text: &str) -> String {
     if protocol::text::visible(text) == text { format!("# {text}\n") } else { String::new() }
 }
 
-/// Writes a whole file anew, if what is in it is in order.
-pub fn write(file: &Path, text: &str) -> Result<(), Error> {
-    let _alone = EDITING.lock().unwrap_or_else(PoisonError::into_inner);
+/// A key that is another one than before; no value is none any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    pub key: String,
+    /// As it could be typed.
+    pub value: Option<String>,
+}
+
+/// Writes a whole file anew, if what is in it is in order and what is there now is still what the
+/// writer began with: `unchanged` looks at it, none is no file. What the new text changes.
+pub fn write(
+    file: &Path,
+    text: &str,
+    unchanged: impl FnOnce(Option<&str>) -> bool,
+) -> Result<Vec<Change>, Error> {
     let invalid = |reason| Error::Invalid { path: file.to_owned(), reason };
     layers::parse(text).map_err(invalid)?;
-    replace(file, text).map_err(|source| Error::Write { path: file.to_owned(), source })
+    let now = layers::keys_of(text).map_err(invalid)?;
+    let _alone = Alone::with(file)?;
+    // A link stays one: what it points to is written.
+    let path = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let there = match std::fs::read_to_string(&path) {
+        Ok(text) => Some(text),
+        Err(e) if e.kind() == ErrorKind::NotFound => None,
+        Err(source) => return Err(Error::Read { path, source }),
+    };
+    if !unchanged(there.as_deref()) {
+        return Err(Error::Changed(file.to_owned()));
+    }
+    replace(&path, text).map_err(|source| Error::Write { path: path.clone(), source })?;
+    // What could not be read said nothing.
+    let before = layers::keys_of(&there.unwrap_or_default()).unwrap_or_default();
+    Ok(changes(before, now))
+}
+
+fn changes(before: Mapping, now: Mapping) -> Vec<Change> {
+    let layer = |given| Layer::new(Source::Global, PathBuf::new(), given);
+    let (before, now) = (layer(before), layer(now));
+    let gone = before.keys().into_iter().filter(|key| now.value(key).is_none());
+    let new = now.keys().into_iter().filter(|key| now.value(key) != before.value(key));
+    new.chain(gone).map(|key| Change { value: now.value(&key), key }).collect()
 }
 
 /// One file about to be changed.
@@ -173,9 +257,14 @@ impl Edit {
     }
 }
 
-fn replace(file: &Path, text: &str) -> std::io::Result<()> {
+fn make_folder(file: &Path) -> std::io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+fn replace(file: &Path, text: &str) -> std::io::Result<()> {
+    make_folder(file)?;
+    let folder = file.parent().unwrap_or(Path::new("."));
     // Made for its owner alone, and so is the file it becomes.
     let mut new = tempfile::NamedTempFile::new_in(folder)?;
     new.write_all(text.as_bytes())?;

@@ -97,6 +97,19 @@ impl Layers {
         Ok(layers)
     }
 
+    /// What is wrong with a text that is to be one of these files; for a project, over the global one.
+    pub fn check(home: &Path, file: &Path, source: Source, text: &str) -> Result<(), Error> {
+        let invalid = |reason| Error::Invalid { path: file.to_owned(), reason };
+        let (_, given, _) = parse(text).map_err(invalid)?;
+        if source == Source::Project {
+            only_project_keys(&given, home).map_err(invalid)?;
+            let mut layers = Self::load(home, &[] as &[PathBuf])?;
+            layers.push(Layer::new(source, file.to_owned(), given));
+            layers.typed().map_err(invalid)?;
+        }
+        Ok(())
+    }
+
     /// What all of them come to.
     pub fn settings(&self) -> Result<Settings, Error> {
         let path = self.0.last().map(|layer| layer.path.clone()).unwrap_or_default();

@@ -23,8 +23,8 @@ use std::path::PathBuf;
 pub use kind::Kind;
 pub use layers::{Layer, Layers, Source};
 pub use model::{
-    AgentSettings, ApprovalMode, Approvals, Attach, Boxes, Channel, Checkpoint, Code, Engine, Gh,
-    Ide, InnerDocker, Integration, OpenIn, Proxy, Queue, QuietHours, Relay, Secrets,
+    AgentSettings, ApprovalMode, Approvals, Attach, Boxes, Channel, Checkpoint, Code, Desktop,
+    Engine, Gh, Ide, InnerDocker, Integration, OpenIn, Proxy, Queue, QuietHours, Relay, Secrets,
     SecretsBackend, Settings, Shell, Stage, Update, WhenNobody, WorkspaceFile,
 };
 pub use repository::ignored_policy_keys;
@@ -41,4 +41,10 @@ pub enum Error {
     /// The file is written in a way that cannot be changed without a risk for the rest of it.
     #[error("cannot change {key} without touching other lines; edit it by hand: {}", path.display())]
     ByHand { path: PathBuf, key: String },
+    /// Somebody else wrote to it since it was read.
+    #[error("{} was changed meanwhile", .0.display())]
+    Changed(PathBuf),
+    /// Another process keeps the file for itself.
+    #[error("another program is changing {} and does not get done", .0.display())]
+    Busy(PathBuf),
 }

@@ -45,6 +45,8 @@ pub struct Settings {
     #[serde(deserialize_with = "or_default")]
     pub update: Update,
     #[serde(deserialize_with = "or_default")]
+    pub desktop: Desktop,
+    #[serde(deserialize_with = "or_default")]
     pub attach: Attach,
     #[serde(deserialize_with = "or_default")]
     pub code: Code,
@@ -52,6 +54,14 @@ pub struct Settings {
     pub shell: Shell,
     #[serde(deserialize_with = "or_default")]
     pub workspace: WorkspaceFile,
+}
+
+/// The app in the tray.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "keys below it")]
+pub struct Desktop {
+    /// It starts when the person logs in.
+    pub launch_at_login: bool,
 }
 
 /// How sessions are shown.
@@ -508,6 +518,12 @@ impl Settings {
         if self.checkpoint.max_layers == 0 {
             return Err("checkpoint.maxLayers must be at least 1".into());
         }
+        if self.autopause.max_running_boxes == 0 {
+            return Err("autopause.maxRunningBoxes must be at least 1".into());
+        }
+        if self.autopause.idle_minutes == 0 {
+            return Err("autopause.idleMinutes must be at least 1".into());
+        }
         if self.queue.max_concurrent == 0 {
             return Err("queue.maxConcurrent must be at least 1".into());
         }
@@ -714,6 +730,8 @@ update: {feed: 'https://example.org/agentbox/latest.json'}",
     fn values_out_of_bounds_are_refused() {
         assert_refused("approvals: {timeoutSeconds: 0}", &["timeoutSeconds"]);
         assert_refused("checkpoint: {maxLayers: 0}", &["maxLayers"]);
+        assert_refused("autopause: {maxRunningBoxes: 0}", &["autopause.maxRunningBoxes"]);
+        assert_refused("autopause: {idleMinutes: 0}", &["autopause.idleMinutes"]);
         assert_refused("queue: {maxConcurrent: 0}", &["queue.maxConcurrent"]);
         assert_refused("box: {cpMaxBytes: 0}", &["cpMaxBytes"]);
         assert_refused("box: {cpMaxBytes: -1}", &["cpMaxBytes"]);

@@ -22,6 +22,8 @@ pub struct Key {
     pub advanced: bool,
     /// The command itself reads it, so `--set` can say it for one call.
     pub by_command: bool,
+    /// Names programs, files or addresses of this computer: no window changes it.
+    pub at_terminal: bool,
 }
 
 /// Which of the person's files may hold a key.
@@ -70,6 +72,7 @@ impl Key {
             holds: Holds::Restart,
             advanced: false,
             by_command: false,
+            at_terminal: false,
         }
     }
 
@@ -89,6 +92,10 @@ impl Key {
 
     const fn by_command(self) -> Self {
         Self { by_command: true, ..self }
+    }
+
+    const fn at_terminal(self) -> Self {
+        Self { at_terminal: true, ..self }
     }
 
     const fn advanced(self) -> Self {
@@ -209,7 +216,8 @@ pub const KEYS: &[Key] = &[
         Kind::Text,
         "",
         "The engine's address, such as unix:///var/run/docker.sock. Without it: DOCKER_HOST, the docker context, the usual places.",
-    ),
+    )
+    .at_terminal(),
     Key::host(
         "engine.channel",
         Kind::OneOf(&["auto", "socket", "exec"]),
@@ -224,7 +232,7 @@ pub const KEYS: &[Key] = &[
         "What the engine is taken for when it comes to addresses of boxes. Auto: what it says of itself.",
     )
     .by_command(),
-    Key::project("box.image", Kind::Text, "", "An image used instead of the built one."),
+    Key::project("box.image", Kind::Text, "", "An image used instead of the built one.").at_terminal(),
     Key::project(
         "box.stage",
         Kind::OneOf(&["core", "desktop", "full"]),
@@ -245,7 +253,8 @@ pub const KEYS: &[Key] = &[
         Kind::Words,
         "",
         "Certificate files boxes trust. Without it: those added to your system; [] is none.",
-    ),
+    )
+    .at_terminal(),
     Key::project(
         "box.cpMaxBytes",
         Kind::Whole { least: 1, most: u64::MAX },
@@ -297,7 +306,8 @@ pub const KEYS: &[Key] = &[
         Kind::Words,
         "",
         "A program that is asked, too, with its arguments.",
-    ),
+    )
+    .at_terminal(),
     Key::host(
         "approvals.whenNobodyWatches",
         Kind::OneOf(&["auto", "wait", "deny"]),
@@ -328,7 +338,8 @@ pub const KEYS: &[Key] = &[
         "",
         "Another address of the service; http:// only to this computer.",
     )
-    .advanced(),
+    .advanced()
+    .at_terminal(),
     Key::project(
         "gh.checkout",
         Kind::Bool,
@@ -393,8 +404,8 @@ pub const KEYS: &[Key] = &[
         .free()
         .by_command(),
     Key::host("autopause.enabled", Kind::Bool, "true", "Boxes that nobody uses are paused."),
-    Key::host("autopause.maxRunningBoxes", COUNT, "5", "Only while more than this run."),
-    Key::host("autopause.idleMinutes", COUNT, "5", "And after this time."),
+    Key::host("autopause.maxRunningBoxes", ONE_OR_MORE, "5", "Only while more than this run."),
+    Key::host("autopause.idleMinutes", ONE_OR_MORE, "5", "And after this time."),
     Key::host(
         "queue.maxConcurrent",
         ONE_OR_MORE,
@@ -421,6 +432,13 @@ pub const KEYS: &[Key] = &[
         "The port of the addresses of boxes; 0: none.",
     ),
     Key::host("proxy.portless", Kind::Bool, "true", "Portless gets routes to boxes when it runs."),
+    Key::host(
+        "desktop.launchAtLogin",
+        Kind::Bool,
+        "false",
+        "The app in the tray starts when you log in.",
+    )
+    .now(),
     Key::host("relay.callsPerMinute", COUNT, "240", "How often one box may ask.").advanced(),
     Key::host("relay.eventsPerMinute", COUNT, "600", "How often one box may tell.").advanced(),
     Key::host(
@@ -437,14 +455,16 @@ pub const KEYS: &[Key] = &[
         "",
         "What `agentbox self-update` asks. Without it: nobody.",
     )
-    .now(),
+    .now()
+    .at_terminal(),
     Key::project(
         "workspace.trusted",
         Kind::Text,
         "",
         "The SHA-256 of the project's agentbox.yaml that may loosen, too; `agentbox config trust-workspace` asks and sets it. In your file for the project alone.",
     )
-    .advanced(),
+    .advanced()
+    .at_terminal(),
 ];
 
 #[cfg(test)]

@@ -65,6 +65,11 @@ impl Gate {
         });
     }
 
+    /// What is pressed now is meant for this dialog.
+    pub fn is_settled(&self) -> bool {
+        self.on_screen_long_enough.get()
+    }
+
     fn look(&self) {
         let Some(scrolled) = self.scrolled.upgrade() else { return };
         // Before it is drawn an area of no height seems to show its end.

@@ -4,7 +4,7 @@
 //! the box and the buttons are always on screen. Remember… opens below that area, in place.
 
 use super::remember::Form;
-use super::{evidence, place, words};
+use super::{evidence, place, readers, words};
 use crate::colour;
 use gtk::gdk::{self, keys::constants};
 use gtk::glib::{self, ControlFlow, Propagation};
@@ -20,6 +20,8 @@ const AROUND: i32 = 200;
 /// The scrolling area never gets lower than this.
 const LOWEST: i32 = 80;
 pub const GAP: i32 = 12;
+/// Between the text and the bar that scrolls it.
+const BESIDE_BAR: i32 = 4;
 
 /// What is no answer: opens or closes the rule, mutes the box.
 pub const REMEMBER: gtk::ResponseType = gtk::ResponseType::Other(1);
@@ -34,6 +36,8 @@ pub struct Layout {
     deny: gtk::Widget,
     /// The rule in the making, and the button that opens it; none when there can be no rule.
     remember: Option<(Form, gtk::Widget)>,
+    /// “1 of 3”, where there are several.
+    place: gtk::Label,
     /// How the question ended, once it has.
     ending: gtk::Label,
 }
@@ -47,10 +51,12 @@ impl Layout {
         let ending = text_of("");
         ending.set_attributes(Some(&bold(1.0)));
         ending.set_no_show_all(true);
+        let place = line("");
+        place.set_no_show_all(true);
         let content = dialog.content_area();
         content.set_spacing(GAP);
         content.set_border_width(GAP.unsigned_abs());
-        content.pack_start(&header(question), false, false, 0);
+        content.pack_start(&header(question, &place), false, false, 0);
         content.pack_start(&scroller, true, true, 0);
         let form = Form::new(question);
         if let Some(form) = &form {
@@ -60,7 +66,7 @@ impl Layout {
         content.pack_start(&ending, false, false, 0);
         let remember = form.map(|form| (form, aside(&dialog, "Remember…", REMEMBER)));
         let mute = aside(&dialog, "Mute box", MUTE);
-        mute.set_tooltip_text(Some("Denies what this box asks for an hour"));
+        mute.set_tooltip_text(Some(MUTES));
         let allow = dialog.add_button(ONCE, gtk::ResponseType::Accept);
         let deny = dialog.add_button("Deny", gtk::ResponseType::Reject);
         dialog.set_default_response(gtk::ResponseType::Reject);
@@ -69,7 +75,28 @@ impl Layout {
         // Focus on the text would scroll it into view, past what comes before it.
         dialog.set_focus(Some(&deny));
         scroll_by_keys(&dialog, &scroller);
-        Self { dialog, scroller, hint, allow, deny, remember, ending }
+        let layout = Self { dialog, scroller, hint, allow, deny, remember, place, ending };
+        layout.tell_readers(question, &mute);
+        layout
+    }
+
+    fn tell_readers(&self, question: &Question, mute: &gtk::Widget) {
+        let name = &question.box_name;
+        readers::describe(&self.dialog, &format!("{name} needs you: {}", question.title));
+        readers::call(&self.scroller, "What it would do", "Where, on what, and the exact command");
+        readers::describe(&self.allow, READ_ONCE);
+        readers::describe(&self.deny, "Says no: nothing is done");
+        readers::describe(mute, MUTES);
+        if let Some((_, button)) = &self.remember {
+            readers::describe(button, "Opens the choices of a rule; allows nothing yet");
+        }
+        readers::speaks_up(&self.ending);
+    }
+
+    /// “1 of 3”; nothing where it is the only one.
+    pub fn set_place(&self, place: &str) {
+        self.place.set_text(place);
+        self.place.set_visible(!place.is_empty());
     }
 
     pub fn is_remembering(&self) -> bool {
@@ -93,6 +120,7 @@ impl Layout {
         fit(&self.scroller, room);
         set_label(button, if open { "Back" } else { "Remember…" });
         set_label(&self.allow, if open { "Allow and remember" } else { ONCE });
+        readers::describe(&self.allow, if open { READ_RULE } else { READ_ONCE });
         // Whatever had the focus meant something else a moment ago.
         self.dialog.set_focus(Some(&self.deny));
         self.dialog.resize(1, 1);
@@ -105,6 +133,7 @@ impl Layout {
         self.ending.set_text(&format!("{} {how}", if yes { "✓" } else { "✕" }));
         self.ending.set_visible(true);
         self.hint.set_visible(false);
+        self.place.set_visible(false);
         if let Some((form, _)) = &self.remember {
             form.root.set_visible(false);
         }
@@ -115,6 +144,9 @@ impl Layout {
 }
 
 const ONCE: &str = "Allow once";
+const MUTES: &str = "Denies what this box asks for an hour";
+const READ_ONCE: &str = "Lets the box do exactly this, this once";
+const READ_RULE: &str = "Lets the box do this, and makes the rule that is shown";
 
 /// A button on the other side, away from the answers.
 fn aside(dialog: &gtk::Dialog, label: &str, response: gtk::ResponseType) -> gtk::Widget {
@@ -143,18 +175,22 @@ fn window(question: &Question) -> gtk::Dialog {
     dialog
 }
 
-/// “■ fix-login · shop-api                12 s ago”. The project gives way when there is no room,
+/// “■ fix-login · shop-api      1 of 3    12 s ago”. The project gives way when there is no room,
 /// the name never.
-fn header(question: &Question) -> gtk::Box {
+fn header(question: &Question, place: &gtk::Label) -> gtk::Box {
     let name = line(question.box_name.as_str());
     name.set_attributes(Some(&bold(1.0)));
     let project = line(&format!("· {}", question.project));
     project.set_ellipsize(pango::EllipsizeMode::End);
     project.set_max_width_chars(1); // takes what is left, asks for nothing
     let row = gtk::Box::new(gtk::Orientation::Horizontal, 6);
-    row.pack_start(&square(colour::of(&question.box_id)), false, false, 0);
+    let square = square(colour::of(&question.box_id));
+    readers::picture(&square, &format!("The colour of {}", question.box_name));
+    row.pack_start(&square, false, false, 0);
     row.pack_start(&name, false, false, 0);
     row.pack_start(&project, true, true, 0);
+    place.set_margin_end(GAP);
+    row.pack_start(place, false, false, 0);
     row.pack_start(&age(question.created_at), false, false, 0);
     row
 }
@@ -185,7 +221,6 @@ fn square(colour: (f64, f64, f64)) -> gtk::DrawingArea {
 
 fn body(question: &Question) -> gtk::Box {
     let body = gtk::Box::new(gtk::Orientation::Vertical, GAP);
-    body.set_margin_end(4);
     let title = text_of(&question.title);
     title.set_attributes(Some(&bold(1.2)));
     let what = gtk::Box::new(gtk::Orientation::Vertical, 2);
@@ -273,7 +308,11 @@ fn fit(scroller: &gtk::ScrolledWindow, other: i32) -> Fit {
     let tallest = tallest(area.height(), other);
     let height = scroller.child().map_or(0, |body| body.preferred_height_for_width(width).1);
     scroller.set_size_request(width, height.min(tallest));
-    if height > tallest { Fit::Scrolls } else { Fit::Whole }
+    let fit = if height > tallest { Fit::Scrolls } else { Fit::Whole };
+    if let Some(inside) = scroller.child().and_downcast::<gtk::Viewport>().and_then(|v| v.child()) {
+        inside.set_margin_end(if fit == Fit::Scrolls { BESIDE_BAR } else { 0 });
+    }
+    fit
 }
 
 fn tallest(screen: i32, other: i32) -> i32 {
@@ -291,8 +330,13 @@ pub fn line(text: &str) -> gtk::Label {
 /// One line that is not the first to be read.
 pub fn dim(text: &str) -> gtk::Label {
     let label = line(text);
-    label.style_context().add_class("dim-label");
+    fade(&label);
     label
+}
+
+/// The theme's own `dim-label` is too pale to read.
+pub fn fade(label: &gtk::Label) {
+    label.set_opacity(0.75);
 }
 
 /// Plain text that wraps, inside a word if need be.

@@ -1,8 +1,8 @@
 //! Remember…, opened in place: the choices of a rule as radio buttons, and the rule below them.
 
-use super::layout::{GAP, bold, line, text_of};
+use super::layout::{GAP, bold, fade, line, text_of};
+use super::readers;
 use super::rule::{self, Choice, Wish};
-use gtk::atk::prelude::*;
 use gtk::prelude::*;
 use jiff::Zoned;
 use protocol::question::{Question, Remember, Verdict};
@@ -45,6 +45,7 @@ impl Form {
         let frame = gtk::Frame::new(None);
         frame.style_context().add_class("view");
         frame.add(&inside);
+        readers::group(&frame, "The rule", "Choosing allows nothing; the last line is the rule");
         frame.show_all();
         let root = gtk::Box::new(gtk::Orientation::Vertical, 0);
         root.add(&frame);
@@ -102,7 +103,8 @@ fn radios<T: Copy + 'static>(
             None => gtk::RadioButton::new(),
         };
         button.add(&described(&choice));
-        name_for_readers(&button, &choice);
+        // A screen reader sees no label inside a button.
+        readers::call(&button, choice.label, &choice.adds);
         let (wish, tell) = (wish.clone(), tell.clone());
         button.connect_toggled(move |button| {
             if button.is_active() {
@@ -115,20 +117,13 @@ fn radios<T: Copy + 'static>(
     buttons
 }
 
-/// A screen reader sees no label inside a button.
-fn name_for_readers<T>(button: &gtk::RadioButton, choice: &Choice<T>) {
-    let Some(accessible) = button.accessible() else { return };
-    accessible.set_name(choice.label);
-    accessible.set_description(&choice.adds);
-}
-
 /// “This project”, and below it what that adds.
 fn described<T>(choice: &Choice<T>) -> gtk::Box {
     let text = gtk::Box::new(gtk::Orientation::Vertical, 0);
     text.add(&line(choice.label));
     if !choice.adds.is_empty() {
         let adds = text_of(&choice.adds);
-        adds.style_context().add_class("dim-label");
+        fade(&adds);
         text.add(&adds);
     }
     text
@@ -152,9 +147,10 @@ fn beside(buttons: &[gtk::RadioButton]) -> gtk::Box {
 
 fn row(grid: &gtk::Grid, at: i32, label: &str, choices: &gtk::Box) {
     let label = line(label);
-    label.style_context().add_class("dim-label");
+    fade(&label);
     label.set_valign(gtk::Align::Start);
     grid.attach(&label, 0, at, 1, 1);
+    readers::group(choices, &label.text(), "");
     choices.set_hexpand(true);
     grid.attach(choices, 1, at, 1, 1);
 }

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use zbus::fdo::{DBusProxy, NameOwnerChangedStream};
 use zbus::message::Type;
 use zbus::names::{MemberName, OwnedUniqueName};
-use zbus::zvariant::{DynamicType, Value};
+use zbus::zvariant::{DynamicType, OwnedValue, Value};
 use zbus::{Connection, MatchRule, Message, MessageStream};
 
 const NAME: &str = "org.freedesktop.Notifications";
@@ -244,6 +244,12 @@ impl Daemon {
         .await
     }
 
+    /// The person told the desktop that they do not want to be disturbed. A daemon that knows
+    /// nothing of that says no.
+    pub async fn is_not_to_disturb(&self) -> bool {
+        limited(async { Ok(self.line.inhibited().await?) }).await.unwrap_or(false)
+    }
+
     /// The next thing the daemon says.
     pub async fn hears(&mut self) -> Result<Heard, Lost> {
         let message = self.signals.next().await.ok_or(Lost::NoBus)??;
@@ -272,6 +278,16 @@ impl Line {
 
     async fn close(&self, toast: u32) -> zbus::Result<()> {
         self.call("CloseNotification", &(toast,)).await.map(drop)
+    }
+
+    /// As KDE's daemon has it.
+    async fn inhibited(&self) -> zbus::Result<bool> {
+        let (to, interface) = (self.owner.as_str(), "org.freedesktop.DBus.Properties");
+        let body = (NAME, "Inhibited");
+        let reply =
+            self.connection.call_method(Some(to), PATH, Some(interface), "Get", &body).await?;
+        let value: OwnedValue = reply.body().deserialize()?;
+        Ok(bool::try_from(value)?)
     }
 
     async fn call<B>(&self, method: &str, body: &B) -> zbus::Result<Message>

@@ -4,9 +4,11 @@
 // subscription is made, else the first event, the snapshot, could pass unheard.
 import { Channel, invoke } from "@tauri-apps/api/core";
 import { listen } from "@tauri-apps/api/event";
+import type { BoxFolder } from "./bindings/BoxFolder";
 import type { BoxId } from "./bindings/BoxId";
 import type { HostEvent } from "./bindings/HostEvent";
 import type { Request } from "./bindings/Request";
+import type { Stream } from "./bindings/Stream";
 
 export interface Backend {
   /** Resolves with the reply named beside the request's variant; rejects with a `ControlError`. */
@@ -18,6 +20,25 @@ export interface Backend {
    * back what it has made so far, and then `done` rejects.
    */
   begin<T>(request: Request, onEvent: (event: HostEvent) => void): LongCall<T>;
+  /**
+   * Bytes of a box, as they come. What was given is counted as drawn when `onBytes` has returned, or when
+   * the promise it returned is done: more comes only then.
+   */
+  stream(what: Stream, onBytes: (bytes: Uint8Array) => void | Promise<void>): StreamCall;
+  /** What the screen's server wants to hear. */
+  screenPassword(id: BoxId): Promise<string>;
+  /** What is in a folder of a box. */
+  files(id: BoxId, path: string): Promise<BoxFolder>;
+  /** Copies files that the person chooses in their own window into a folder of a box; how many. */
+  copyIn(id: BoxId, to: string): Promise<number>;
+  /** Copies the files that were last dropped on the window into a folder of a box; how many. */
+  copyDropped(id: BoxId, to: string): Promise<number>;
+  /** Copies a file or folder of a box into a folder the person chooses; where to, none when they leave. */
+  copyOut(id: BoxId, from: string): Promise<string | null>;
+  /** Writes a text to a file that the person names; where it is, none when they leave it. */
+  save(name: string, text: string): Promise<string | null>;
+  /** Names of files that people drag over the window (none: they left) and drop on it. */
+  onDrop(over: (names: string[] | null) => void, dropped: (names: string[]) => void): () => void;
   /** The person's own window for choosing a folder; none when they leave it. */
   chooseFolder(start: string | null): Promise<string | null>;
   /** Opens a box's web app or screen in the person's browser. */
@@ -33,6 +54,14 @@ export interface LongCall<T> {
   end(): void;
 }
 
+export interface StreamCall {
+  /** How its program ended. Rejects with a `ControlError`, also when it was ended here. */
+  done: Promise<number>;
+  write(bytes: Uint8Array): void;
+  resize(cols: number, rows: number): void;
+  end(): void;
+}
+
 let calls = 0;
 
 export function tauriBackend(): Backend {
@@ -45,6 +74,40 @@ export function tauriBackend(): Backend {
         done: invoke<T>("begin", { number, request, onEvent: channel }),
         end: () => void invoke("hang_up", { number }),
       };
+    },
+    stream(what, onBytes) {
+      const number = ++calls;
+      const channel = new Channel<ArrayBuffer>(async (buffer) => {
+        try {
+          await onBytes(new Uint8Array(buffer));
+        } finally {
+          void invoke("stream_taken", { number, bytes: buffer.byteLength });
+        }
+      });
+      // Keys keep their order: each waits for the one before it.
+      let last: Promise<unknown> = Promise.resolve();
+      return {
+        done: invoke<number>("stream", { number, what, onBytes: channel }),
+        write(bytes) {
+          const send = () => invoke("stream_write", { number, bytes: Array.from(bytes) });
+          last = last.then(send, send);
+        },
+        resize: (cols, rows) => void invoke("stream_resize", { number, cols, rows }),
+        end: () => void invoke("hang_up", { number }),
+      };
+    },
+    screenPassword: (id) => invoke<string>("screen_password", { id }),
+    files: (id, path) => invoke<BoxFolder>("files", { id, path }),
+    copyIn: (id, to) => invoke<number>("copy_in", { id, to }),
+    copyDropped: (id, to) => invoke<number>("copy_dropped", { id, to }),
+    copyOut: (id, from) => invoke<string | null>("copy_out", { id, from }),
+    save: (name, text) => invoke<string | null>("save", { name, text }),
+    onDrop(over, dropped) {
+      const stops = [
+        listen<string[] | null>("files-over", (event) => over(event.payload)),
+        listen<string[]>("files-dropped", (event) => dropped(event.payload)),
+      ];
+      return () => stops.forEach((stop) => void stop.then((leave) => leave()));
     },
     chooseFolder: (start) => invoke<string | null>("choose_folder", { start }),
     openPlace: (id, place) => invoke<void>("open_place", { id, place }),

@@ -3,10 +3,22 @@
 // leaning on it.
 import type { Page } from "./state.svelte";
 
-export type Action = "down" | "up" | "allow" | "deny" | "escape" | "search" | Page;
+/** The number of a tab. */
+export type Digit = "1" | "2" | "3" | "4" | "5" | "6" | "7";
+export type Action = "down" | "up" | "allow" | "deny" | "escape" | "search" | "open" | Digit | Page;
 
 const PREFIX_MS = 1000;
-const PLAIN: Record<string, Action> = { j: "down", k: "up", a: "allow", d: "deny", "/": "search", Escape: "escape" };
+const DIGITS: readonly Digit[] = ["1", "2", "3", "4", "5", "6", "7"];
+const PLAIN: Record<string, Action> = {
+  j: "down",
+  k: "up",
+  a: "allow",
+  d: "deny",
+  "/": "search",
+  Escape: "escape",
+  Enter: "open",
+  ...Object.fromEntries(DIGITS.map((digit) => [digit, digit])),
+};
 export const AFTER_G: Record<string, Page> = {
   i: "inbox",
   b: "boxes",
@@ -15,6 +27,8 @@ export const AFTER_G: Record<string, Page> = {
   c: "credentials",
   s: "integrations",
   r: "rules",
+  e: "settings",
+  u: "check-up",
 };
 
 export class Keys {
@@ -24,6 +38,8 @@ export class Keys {
   /** What this key press asks for, if anything. */
   read(event: KeyboardEvent): Action | null {
     if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented || takesText(event.target)) return null;
+    // Everything else that has the focus has its own use for Enter.
+    if (event.key === "Enter" && !isCard(event.target)) return null;
     const prefixed = this.#prefixed;
     const afterG = prefixed && event.timeStamp - this.#prefixAt <= PREFIX_MS;
     this.#prefixed = event.key === "g" && !event.repeat;
@@ -39,4 +55,8 @@ export class Keys {
 function takesText(target: EventTarget | null): boolean {
   const field = "input:not([type=radio]):not([type=checkbox]), textarea, select";
   return target instanceof Element && target.matches(field);
+}
+
+function isCard(target: EventTarget | null): boolean {
+  return target instanceof Element && target.matches("article[data-card]");
 }

@@ -4,6 +4,7 @@
 // left them.
 import type { Backend, LongCall } from "./backend";
 import type { Agent } from "./bindings/Agent";
+import type { CarryPlan } from "./bindings/CarryPlan";
 import type { ControlError } from "./bindings/ControlError";
 import type { CreateBox } from "./bindings/CreateBox";
 import type { Created } from "./bindings/Created";
@@ -38,6 +39,8 @@ export interface Form {
   pids: string;
   disk: string;
   screen: Wanted;
+  /** The files of this computer that `agentbox.yaml` names: the host asks, or they stay here. */
+  carry: "ask" | "skip";
 }
 
 export interface Making {
@@ -65,6 +68,7 @@ const empty = (): Form => ({
   pids: "",
   disk: "",
   screen: "default",
+  carry: "ask",
 });
 
 export class NewBox {
@@ -76,6 +80,8 @@ export class NewBox {
   chooserProblem = $state.raw<ControlError | null>(null);
   readonly projects: Fetched<ProjectView[]>;
   readonly look: Fetched<FolderView>;
+  /** What of this computer would be copied. */
+  readonly carry: Fetched<CarryPlan | null>;
   /** The text [`look`] is about. */
   #looked = "";
 
@@ -88,6 +94,10 @@ export class NewBox {
     this.#onMade = onMade;
     this.projects = new Fetched(() => backend.call({ method: "projects" }));
     this.look = new Fetched(() => backend.call({ method: "lookAtFolder", params: { path: this.#looked } }));
+    this.carry = new Fetched(() => {
+      const workspace = this.look.value?.folder ?? this.#looked;
+      return backend.call({ method: "carryPlan", params: { workspace } });
+    });
   }
 
   get busy(): boolean {
@@ -107,10 +117,14 @@ export class NewBox {
     if (path === this.#looked && !again) return;
     this.#looked = path;
     this.look.clear();
+    this.carry.clear();
     Object.assign(this.form, { branch: "here", from: "", on: "", checkpoint: "" });
+    if (!again) this.form.carry = "ask";
     if (path === "") return;
     await this.look.load();
-    if (this.look.value) this.form.withEnv = this.look.value.withEnv;
+    if (path !== this.#looked || !this.look.value) return;
+    this.form.withEnv = this.look.value.withEnv;
+    void this.carry.load();
   }
 
   async choose(): Promise<void> {
@@ -219,6 +233,7 @@ export class NewBox {
     this.form = empty();
     this.#looked = "";
     this.look.clear();
+    this.carry.clear();
   }
 }
 
@@ -272,7 +287,8 @@ export function request(form: Form, folder: FolderView): CreateBox {
       diskBytes: limit(form.disk, parseSize),
     },
     keepOnFailure: false,
-    carry: null,
+    // A yes is never said here: the host asks for it on its own.
+    carry: form.carry === "skip" ? { kind: "skip" } : null,
     goesOn: true,
   };
 }

@@ -3,6 +3,7 @@
 // It applies the host's events and sends the person's answers; it decides nothing. A question that
 // ended stays for two seconds so that its card can say how, and `Ask.ending` then is set.
 import type { Backend, Place } from "./backend";
+import type { AgentAsks } from "./bindings/AgentAsks";
 import type { AuditQuery } from "./bindings/AuditQuery";
 import type { AuditRecord } from "./bindings/AuditRecord";
 import type { AuditVerdict } from "./bindings/AuditVerdict";
@@ -27,6 +28,7 @@ import type { SecretId } from "./bindings/SecretId";
 import type { SecretView } from "./bindings/SecretView";
 import type { Tried } from "./bindings/Tried";
 import type { Verdict } from "./bindings/Verdict";
+import { type History, remembered } from "./history";
 import { NewBox } from "./newbox.svelte";
 import type { Wish } from "./remember";
 import { NO_LONGER_OPEN, answerProblem, asControlError, isYes, outcomeWords } from "./words";
@@ -39,8 +41,11 @@ const UNITS_MS = 500;
 /** The host is on this computer: asking every second costs nothing. */
 const RETRY_MS = 1000;
 
-export const PAGES = ["inbox", "boxes", "new", "activity", "credentials", "integrations", "rules"] as const;
-export type Page = (typeof PAGES)[number];
+export const PAGES = ["inbox", "boxes", "new", "activity", "credentials", "integrations", "rules", "settings", "check-up", "welcome"] as const;
+export type Page = (typeof PAGES)[number] | "box";
+/** What of a box its page shows. */
+export const TABS = ["overview", "logs", "services", "terminal", "screen", "files", "activity"] as const;
+export type Tab = (typeof TABS)[number];
 export type Answer = Verdict["kind"];
 export type Verb = "start" | "stop" | "pause" | "resume" | "destroy" | "mute";
 
@@ -71,6 +76,11 @@ export class AppState {
   /** Why the host cannot be reached; none while it can. */
   down = $state<string | null>(null);
   page = $state<Page>("inbox");
+  /** The box whose page is shown, and what of it. */
+  boxId = $state<BoxId | null>(null);
+  tab = $state<Tab>("overview");
+  /** The task or service whose log is shown; none: the box's own. */
+  logOf = $state<string | null>(null);
   /** The question the keys answer. */
   current = $state<QuestionId | null>(null);
   /** The box to bring into view. */
@@ -85,6 +95,8 @@ export class AppState {
 
   /** What boxes use, while their page is open. */
   usage = $state.raw<Record<BoxId, BoxUsage>>({});
+  /** What they used in the last minutes. */
+  history = $state.raw<History>({});
   /** Tasks and services of the boxes somebody looks at. */
   units = $state.raw<Record<BoxId, BoxStatus | null>>({});
   /** The box in the making. It goes on whichever page is shown. */
@@ -93,10 +105,14 @@ export class AppState {
   readonly open = $derived(this.asks.filter((ask) => ask.ending === null));
 
   readonly #backend: Backend;
+  /** The question that was asked for and is not here yet. */
+  #sought: QuestionId | null = null;
   #leave: (() => void) | null = null;
   /** Boxes whose units are being read; whether they changed meanwhile. */
   readonly #reading = new Map<BoxId, boolean>();
   #retry: ReturnType<typeof setTimeout> | undefined;
+  /** The measuring under way; only its numbers count. */
+  #measuring: unknown = null;
 
   constructor(backend: Backend) {
     this.#backend = backend;
@@ -182,15 +198,37 @@ export class AppState {
 
   // Where the person is
 
-  /** Goes to one of the pages or to `box/<id>`; anything else leaves the page as it is. */
+  /**
+   * Goes to one of the pages, to `box/<id>` or `box/<id>/<tab>`, or to the question `inbox/<id>`; anything
+   * else leaves the page as it is.
+   */
   show(page: string): void {
     const known = PAGES.find((other) => other === page);
-    if (known) this.page = known;
-    if (page.startsWith("box/")) {
-      this.page = "boxes";
-      this.highlighted = page.slice("box/".length);
+    const [place, id, part] = page.split("/");
+    if (known) {
+      this.page = known;
+      // Whoever goes back to the boxes finds the one they came from; elsewhere it is forgotten.
+      if (known !== "boxes") this.highlighted = null;
+    } else if (place === "box" && id) this.#showBox(id, TABS.find((tab) => tab === part));
+    else if (place === "inbox" && id) {
+      this.page = "inbox";
+      this.choose(id);
     }
     this.shownAgain();
+  }
+
+  #showBox(id: BoxId, tab: Tab | undefined): void {
+    this.tab = tab ?? (this.page === "box" && this.boxId === id ? this.tab : "overview");
+    if (this.boxId !== id) this.logOf = null;
+    this.page = "box";
+    this.boxId = id;
+    this.highlighted = id;
+  }
+
+  /** The log of a task or service of the box that is shown. */
+  showLog(unit: string): void {
+    this.logOf = unit;
+    this.tab = "logs";
   }
 
   showCredential(id: SecretId): void {
@@ -218,7 +256,10 @@ export class AppState {
 
   /** The person reached for this question themselves. */
   choose(id: QuestionId): void {
-    if (this.open.some((ask) => ask.question.id === id)) this.current = id;
+    const there = this.open.some((ask) => ask.question.id === id);
+    if (there) this.current = id;
+    // The way to it may be quicker than the question itself.
+    this.#sought = there ? null : id;
   }
 
   /** Gives the keys to a question. The page may scroll to it, so every yes waits anew. */
@@ -238,19 +279,31 @@ export class AppState {
     for (const ask of this.open) {
       if (!still.has(ask.question.id)) this.#end(ask, NO_LONGER_OPEN, false);
     }
-    questions.forEach((question) => this.#putQuestion(question));
+    const known = new Map(this.asks.map((ask) => [ask.question.id, ask]));
+    const fresh = questions.filter((question) => !this.#renew(known.get(question.id), question));
+    this.#add(fresh);
     this.#handOutKeys();
   }
 
   #putQuestion(question: Question): void {
-    const known = this.#find(question.id);
+    if (!this.#renew(this.#find(question.id), question)) this.#add([question]);
+  }
+
+  /** Whether it was known. One that has ended stays as it ended. */
+  #renew(known: Ask | undefined, question: Question): boolean {
     if (known && known.ending === null) {
       if (known.question.digest !== question.digest) known.problem = known.wish = null;
       known.question = question;
-    } else if (!known) {
-      this.asks.push({ question, ending: null, sending: null, problem: null, wish: null, round: 0 });
-      this.asks.sort((a, b) => a.question.createdAt - b.question.createdAt);
     }
+    return known !== undefined;
+  }
+
+  /** All at once: each change of the list draws it anew. */
+  #add(questions: Question[]): void {
+    if (questions.length === 0) return;
+    const asks = questions.map((question) => ({ question, ending: null, sending: null, problem: null, wish: null, round: 0 }));
+    this.asks = [...this.asks, ...asks].sort((a, b) => a.question.createdAt - b.question.createdAt);
+    if (this.#sought !== null) this.choose(this.#sought);
   }
 
   /** Nobody has the keys, and nothing is being read: the oldest open question gets them. */
@@ -356,6 +409,7 @@ export class AppState {
 
   #dropBox(id: BoxId): void {
     this.boxes = this.boxes.filter((box) => box.id !== id);
+    if (this.highlighted === id) this.highlighted = null;
     delete this.doing[id];
   }
 
@@ -383,6 +437,8 @@ export class AppState {
     return this.#verb(id, "destroy", async () => {
       this.aftermath = await this.#call<Destroyed>({ method: "destroyBox", params: toBox(id) });
       this.#dropBox(id);
+      // Its page has nothing more to show; what it left behind is said among the others.
+      if (this.page === "box" && this.boxId === id) this.show("boxes");
     });
   }
 
@@ -392,6 +448,17 @@ export class AppState {
 
   details(id: BoxId): Promise<BoxDetails> {
     return this.#call({ method: "details", params: toBox(id) });
+  }
+
+  /** What its agents want to hear from a person: a plan, or questions of their own. */
+  agentAsks(id: BoxId): Promise<AgentAsks[]> {
+    return this.#call({ method: "agentAsks", params: toBox(id) });
+  }
+
+  /** The newest record of a box; none when there is none. */
+  async lastActivity(id: BoxId): Promise<AuditRecord | null> {
+    const query: AuditQuery = { ...toBox(id), kinds: [], text: null, since: null, until: null, after: null, limit: 1 };
+    return (await this.activity(query))?.at(-1) ?? null;
   }
 
   /** Keeps a box's tasks and services up to date until what it returns is called. */
@@ -428,20 +495,30 @@ export class AppState {
     }
   }
 
+  /** For pages that read bytes or files of a box. */
+  get backend(): Backend {
+    return this.#backend;
+  }
+
   openPlace(id: BoxId, place: Place): Promise<void> {
     return this.#backend.openPlace(id, place);
   }
 
-  /** Measures until what it returns is called. */
-  followUsage(): () => void {
-    const request: Request = { method: "followUsage", params: { target: null, everyMs: USAGE_MS } };
+  /** Measures one box, or all of them, until what it returns is called. */
+  followUsage(id: BoxId | null = null): () => void {
+    const target = id === null ? null : toBox(id).target;
+    const request: Request = { method: "followUsage", params: { target, everyMs: USAGE_MS } };
     const call = this.#backend.begin<void>(request, (event) => {
-      if (event.type === "usage") {
-        this.usage = Object.fromEntries(event.usage.boxes.map((one) => [one.id, one]));
-      }
+      if (event.type !== "usage" || this.#measuring !== call) return;
+      this.usage = Object.fromEntries(event.usage.boxes.map((one) => [one.id, one]));
+      this.history = remembered(this.history, event.usage.boxes, Date.now());
     });
-    // It never ends well: the host went, or the page was left.
-    call.done.catch(() => {}).finally(() => (this.usage = {}));
+    this.#measuring = call;
+    // It never ends well: the host went, or the page was left. The next page may measure already.
+    const over = () => {
+      if (this.#measuring === call) this.usage = {};
+    };
+    call.done.catch(() => {}).finally(over);
     return call.end;
   }
 

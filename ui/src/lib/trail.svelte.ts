@@ -7,7 +7,7 @@ import type { AuditRecord } from "./bindings/AuditRecord";
 import type { ControlError } from "./bindings/ControlError";
 import { asControlError } from "./words";
 
-export type Filter = Pick<AuditQuery, "target" | "kinds" | "text">;
+export type Filter = Pick<AuditQuery, "target" | "kinds" | "text"> & Partial<Pick<AuditQuery, "since" | "until">>;
 
 export const PAGE = 100;
 /** How many numbers one search for older records that fit goes down at once, and how often. */
@@ -82,8 +82,9 @@ export class Trail {
 
   /** Up to a page of records numbered below `below`, oldest first, and how far down they reach. */
   async #below(below: number, last: () => boolean): Promise<{ found: AuditRecord[]; reached: number }> {
-    const { target, kinds, text } = this.#filter;
-    const span = target || kinds.length > 0 || text ? SPAN : PAGE;
+    const { target, kinds, text, since, until } = this.#filter;
+    const narrowed = target || kinds.length > 0 || text || since != null || until != null;
+    const span = narrowed ? SPAN : PAGE;
     let found: AuditRecord[] = [];
     for (let spans = 0; spans < SPANS && found.length < PAGE && below > 1 && last(); spans++) {
       const after = Math.max(0, below - 1 - span);
@@ -110,6 +111,6 @@ export class Trail {
   }
 
   #query(after: number | null, limit: number): Promise<AuditRecord[]> {
-    return this.#ask({ ...this.#filter, since: null, until: null, after, limit });
+    return this.#ask({ since: null, until: null, ...this.#filter, after, limit });
   }
 }

@@ -4,7 +4,7 @@
 //! the same end of every link, to the same place, on the same terms, with nothing new to look at twice.
 //! Everything else needs a question, and that is asked when a box is made.
 
-use super::{Entry, Plan, What, pack};
+use super::{Entry, Plan, What, Yes, pack};
 use crate::{Boxes, Error, Record};
 use ::project::render::Values;
 use protocol::carry::Carried;
@@ -39,30 +39,17 @@ impl Plan {
 }
 
 impl Boxes {
-    /// Brings it to the running box; what the box has then.
+    /// Brings it to the running box; what the box has then, and what it should have but for a failure.
     pub async fn carry_again(&self, record: &Record, again: &Again) -> Result<Vec<Carried>, Error> {
         let Some(first) = again.changed.first() else { return Ok(Vec::new()) };
         let values = record.values();
-        let mut copied = self.carry(&record.container, &again.only, values, first.by).await?;
+        let mut copied = self.carry(&record.container, &again.only, values, yes(first)).await?;
         for (copied, agreed) in copied.iter_mut().zip(&again.changed) {
             copied.by = agreed.by;
+            copied.approved_at = agreed.approved_at;
             copied.warnings.clone_from(&agreed.warnings);
         }
         Ok(copied)
-    }
-}
-
-impl Record {
-    /// What stands for a box in a file that is copied into it.
-    pub(crate) fn values(&self) -> Values {
-        Values {
-            box_name: Some(self.name.to_string()),
-            box_id: Some(self.id.to_string()),
-            box_kind: Some("docker".to_owned()),
-            box_host: None,
-            host_workspace: Some(self.workspace.display().to_string()),
-            project_root: Some(self.project_root.display().to_string()),
-        }
     }
 }
 
@@ -86,11 +73,15 @@ impl Plan {
                 strange.push(shown());
                 continue;
             };
-            let mut nowhere = tar::Builder::new(io::sink());
-            match self.pack_one(at, entry, values, agreed.by, &mut nowhere) {
-                Ok(Some(now)) if now.hash != agreed.hash => {
+            let mut nowhere = tar::Builder::new(pack::Out::new(io::sink()));
+            match self.pack_one(at, entry, values, yes(agreed), &mut nowhere) {
+                Ok(Some(Carried { failed: Some(why), .. })) => {
+                    found.left.push(format!("{}: {why}", shown()));
+                }
+                // What did not get there is tried again.
+                Ok(Some(now)) if now.hash != agreed.hash || agreed.failed.is_some() => {
                     let warnings = agreed.warnings.clone();
-                    found.changed.push((at, Carried { by: agreed.by, warnings, ..now }));
+                    found.changed.push((at, Carried { warnings, ..now }));
                 }
                 Ok(_) => {}
                 Err(e) => found.left.push(format!("{}: {e}", shown())),
@@ -101,6 +92,11 @@ impl Plan {
         }
         found
     }
+}
+
+/// The yes something was copied by.
+fn yes(agreed: &Carried) -> Yes {
+    Yes { by: agreed.by, at: agreed.approved_at }
 }
 
 fn not_agreed(strange: &[String]) -> Option<String> {
@@ -151,7 +147,8 @@ mod tests {
 
     fn copied(host: &Host, carry: &str) -> Vec<Carried> {
         let plan = host.resolve(carry, 1000).unwrap();
-        plan.pack(&Values::default(), CarryBy::Prompt, io::sink()).unwrap()
+        let yes = Yes { by: CarryBy::Prompt, at: Some(7) };
+        plan.pack(&Values::default(), yes, io::sink()).unwrap()
     }
 
     /// Numbers of what is copied again, and what is said.
@@ -171,11 +168,23 @@ mod tests {
         assert_eq!(again(&host, &before, list), (vec![], String::new()));
         fs::write(host.home.join("notes"), "{{AGENTBOX_BOX_NAME}}").unwrap();
         assert_eq!(again(&host, &before, list), (vec![0], String::new()));
+        let now = host.resolve(list, 1000).unwrap().changed(&before, &Values::default());
+        assert_eq!(now.changed[0].1.approved_at, Some(7), "the yes is the one it had");
         // One that was not there when a person agreed is another one.
         fs::write(host.home.join("other"), "x").unwrap();
         let (changed, left) = again(&host, &before, list);
         assert_eq!(changed, [0]);
         assert!(left.contains("1 entry that was not agreed to") && left.contains("~/other"));
+    }
+
+    #[test]
+    fn what_did_not_get_there_is_tried_again() {
+        let host = Host::new();
+        let list = "['~/notes=/x']";
+        let mut before = copied(&host, list);
+        assert!(again(&host, &before, list).0.is_empty());
+        before[0].failed = Some("it is a folder".into());
+        assert_eq!(again(&host, &before, list), (vec![0], String::new()));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! back into the engine as a new image: no tar on disk, no more than a few chunks in memory. What an
 //! import forgets (environment, user, …) is said again.
 
-use super::{Capture, OF_THE_BOX, REPOSITORY};
+use super::{Capture, REPOSITORY, of_the_box};
 use crate::engine::{QUICK, SLOW, limited};
 use crate::progress::Step;
 use crate::{Boxes, Error, labels};
@@ -149,7 +149,7 @@ fn replayed(config: &ImageConfig) -> Vec<String> {
     for pair in config.env.iter().flatten() {
         let Some((name, value)) = pair.split_once('=') else { continue };
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if name.chars().all(plain) && !OF_THE_BOX.contains(&name) {
+        if name.chars().all(plain) && of_the_box().all(|own| own != name) {
             lines.push(format!("ENV {name}={}", quoted(value)));
         }
     }
@@ -198,6 +198,7 @@ mod tests {
                 "AGENTBOX=1".into(),
                 "AGENTBOX_BOX_ID=b00000001".into(),
                 "AGENTBOX_BOX_NAME=".into(),
+                "AGENTBOX_HOST_WORKSPACE=/home/me/shop".into(),
                 "ODD=a \"b\" $HOME \\".into(),
                 "EVIL=1\nUSER root".into(),
             ]),

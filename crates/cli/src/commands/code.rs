@@ -1,7 +1,8 @@
 //! `agentbox code`: a box's workspace in an editor.
 
+use crate::commands::wait::until_ready;
 use crate::context::{Context, target};
-use crate::error::{CommandError, Exit, Outcome};
+use crate::error::{CommandError, Exit, Kind, Outcome};
 use crate::interrupt::Interrupt;
 use crate::time::{parse_timeout, seconds_of};
 use crate::{ask, json, terminal};
@@ -11,9 +12,9 @@ use host::opener;
 use protocol::boxes::BoxView;
 use protocol::control::{Request, Target};
 use protocol::links::{EditorLink, TasksFile};
-use protocol::looking::Waited;
 use protocol::text::visible;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const LENDS: &str = "\
 While it is attached, the editor lends the box your git logins and your SSH agent, without a question
@@ -26,7 +27,8 @@ second.";
 /// You are asked first: while it is attached, the editor lends the box your git logins and SSH agent.
 ///
 /// The editor attaches to the box and opens /workspace; its Dev Containers extension must be
-/// installed. A box that is stopped or paused is started first, and waited for until it is ready.
+/// installed. A box that is stopped or paused is started first, and waited for until it is ready and its
+/// tasks are done and services up; one that failed ends that, and the editor opens all the same.
 /// When the project has services, .vscode/tasks.json in the box opens a terminal with the log of each;
 /// one of your own is left alone. Exit code 1 when no editor could be started; the address it would
 /// have got is printed then.
@@ -46,7 +48,7 @@ pub struct Args {
     #[arg(long, value_name = "EDITOR")]
     ide: Option<Ide>,
 
-    /// Open it although the box is not ready
+    /// Open it although the box, its tasks or its services are not ready
     #[arg(long)]
     no_wait: bool,
 
@@ -151,20 +153,31 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     Ok(Exit::OK)
 }
 
-/// Until the box is ready, or for as long as the person wants; then it goes on all the same.
+/// Until the box, its tasks and its services are ready, or for as long as the person wants; then it goes
+/// on all the same, and so it does when nobody can say.
 fn wait(ctx: &Context, client: &Client, target: &Target, limit: u64) -> Result<(), CommandError> {
-    let request = |seconds| Request::WaitFor { target: target.clone(), seconds };
-    let now: Waited = client.call(&request(0))?;
-    if now.ready {
-        return Ok(());
-    }
-    let seconds = seconds_of(limit);
-    ctx.ui.say(&format!("waiting until the box is ready, at most {seconds} s…"));
-    let waited: Waited = Interrupt::install()?.call(client, &request(seconds), |_| {})?;
-    if !waited.ready {
-        let why = waited.why.as_deref().map(|why| format!(": {}", visible(why)));
-        ctx.ui.warn(&format!("the box is not ready{}", why.unwrap_or_default()));
-    }
+    let interrupt = Interrupt::install()?;
+    let until = |limit| until_ready(&interrupt, client, target, &[], limit);
+    // Only who has to wait is told so.
+    let waited = until(Duration::ZERO).and_then(|now| {
+        if now.ready || limit == 0 {
+            return Ok(now);
+        }
+        let most = match limit {
+            1000.. => format!("{} s", seconds_of(limit)),
+            _ => format!("{limit} ms"),
+        };
+        ctx.ui.say(&format!("waiting until the box is ready, at most {most}…"));
+        until(Duration::from_millis(limit))
+    });
+    let why = match waited {
+        Ok(waited) if waited.ready => return Ok(()),
+        Ok(waited) => waited.why.map(|why| visible(&why)),
+        Err(error) if error.kind == Kind::Interrupted => return Err(error),
+        Err(error) => Some(error.error),
+    };
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    ctx.ui.warn(&format!("the box is not ready{why}"));
     Ok(())
 }
 

@@ -238,6 +238,7 @@ pub fn request(ctx: &Context, options: Options) -> Result<CreateBox, CommandErro
         keep_on_failure: options.keep_on_failure,
         goes_on: false,
         carry: None,
+        carry_best_effort: options.carry.carry_best_effort,
         portless: (options.portless || options.no_portless).then_some(options.portless),
         isolate,
     };
@@ -325,7 +326,7 @@ fn render(made: &Created) -> String {
         let names: Vec<String> = made.with_env.iter().map(|name| visible(name)).collect();
         let _ = writeln!(text, "with    {}", names.join(", "));
     }
-    for file in &made.carried {
+    for file in made.carried.iter().filter(|file| file.failed.is_none()) {
         let _ = writeln!(text, "copied  {}, {}", visible(&file.dest), bytes(file.bytes));
     }
     text
@@ -384,11 +385,14 @@ mod tests {
                 bytes: 1024,
                 hash: "00".into(),
                 by: protocol::carry::CarryBy::Prompt,
+                approved_at: None,
                 kind: protocol::carry::CarryKind::File,
                 mode: None,
                 user: None,
                 terms: None,
                 warnings: vec![],
+                failed: None,
+                unfilled: vec![],
             }],
             warnings: vec!["the disk limit is not set".into()],
             ..made(view)

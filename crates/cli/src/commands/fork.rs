@@ -77,7 +77,7 @@ enum Carry {
 impl Carry {
     fn flags(self) -> carry::Flags {
         match self {
-            Carry::Send => carry::Flags::copy(),
+            Carry::Send => carry::Flags::send(),
             Carry::Skip => carry::Flags::skip(),
         }
     }

@@ -151,7 +151,7 @@ fn render(look: Look, view: &View, now: Timestamp) -> String {
 }
 
 /// Ends the host and waits for that. False when the person would rather not.
-fn end(ctx: &Context, yes: bool) -> Result<bool, CommandError> {
+pub fn end(ctx: &Context, yes: bool) -> Result<bool, CommandError> {
     if !launch::is_running(&ctx.home) {
         return Ok(true);
     }

@@ -8,7 +8,7 @@ use crate::context::{Context, target};
 use crate::error::{CommandError, Exit, Outcome};
 use crate::in_box;
 use crate::interrupt::Interrupt;
-use host::client::Incoming;
+use host::client::{Client, Incoming};
 use protocol::control::Request;
 use protocol::text::visible;
 use std::io::{self, IsTerminal, Write};
@@ -63,18 +63,32 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         }
     };
     let unit = matches!(request, Request::Exec(_));
-    let interrupt = Interrupt::install()?;
+    let ended = show(&Interrupt::install()?, &client, &request, unit)?;
+    Ok(match ended["exitCode"].as_i64() {
+        Some(1..) => Exit::FAILED,
+        _ => Exit::OK,
+    })
+}
+
+/// Passes on what a call says as it comes, complaints `apart` from the rest; what it answers at last.
+pub fn show(
+    interrupt: &Interrupt,
+    client: &Client,
+    request: &Request,
+    apart: bool,
+) -> Result<serde_json::Value, CommandError> {
     let mut out = Printer::new(io::stdout().is_terminal());
-    let mut err = Printer::new(io::stdout().is_terminal());
+    let mut err =
+        Printer::new(if apart { io::stderr().is_terminal() } else { io::stdout().is_terminal() });
     let mut unwritable = None;
     let ended: Result<serde_json::Value, CommandError> =
-        interrupt.call(&client, &request, |incoming| {
+        interrupt.call(client, request, |incoming| {
             if unwritable.is_some() {
                 return;
             }
             let written = match incoming {
                 Incoming::Stdout(bytes) => out.print(&mut io::stdout().lock(), &bytes),
-                Incoming::Stderr(bytes) if unit => err.print(&mut io::stderr().lock(), &bytes),
+                Incoming::Stderr(bytes) if apart => err.print(&mut io::stderr().lock(), &bytes),
                 // The first process complains; to the person it is all one log.
                 Incoming::Stderr(bytes) => err.print(&mut io::stdout().lock(), &bytes),
                 Incoming::Event(_) => Ok(()),
@@ -86,10 +100,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         });
     match unwritable {
         Some(error) => Err(error.into()),
-        None => ended.map(|ended| match ended["exitCode"].as_i64() {
-            Some(1..) => Exit::FAILED,
-            _ => Exit::OK,
-        }),
+        None => ended,
     }
 }
 

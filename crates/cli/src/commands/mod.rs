@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod agent_state;
+pub mod app;
 pub mod approvals;
 pub mod approve;
 pub mod attach;

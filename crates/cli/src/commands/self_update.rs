@@ -1,7 +1,7 @@
 //! `agentbox self-update`: whether there is a newer version, and how to get it.
 //!
 //! It asks one feed that the settings name, and nobody else. It downloads nothing and runs nothing: it
-//! shows the commands and opens the page.
+//! shows the commands and opens the page. What a package manager installed is that one's to replace.
 
 use crate::ask;
 use crate::context::Context;
@@ -15,6 +15,7 @@ use serde::Serialize;
 use settings::Settings;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 const CURRENT: &str = env!("CARGO_PKG_VERSION");
 
@@ -58,6 +59,8 @@ struct Report {
     image_ready: Option<bool>,
     /// Skills that were brought to this version; none when they were not looked at.
     skills_refreshed: Option<usize>,
+    /// The package manager this program belongs to, if any.
+    packaged_by: Option<Packager>,
     /// What to type to update.
     commands: Vec<String>,
 }
@@ -73,13 +76,15 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
         None => None,
     };
     let image_ready = runtime.block_on(image_ready(&settings));
+    let packaged_by = runtime.block_on(packaged_by());
     let report = Report {
         current: CURRENT,
         newer: release.as_ref().is_some_and(|r| is_newer(&r.version, CURRENT)),
         latest: release,
         image_ready,
         skills_refreshed: (!args.check && !args.skip_skills).then(|| refreshed(ctx)).flatten(),
-        commands: commands(checkout().as_deref()),
+        packaged_by,
+        commands: commands(packaged_by, checkout().as_deref()),
     };
     if args.json {
         json::print(&ctx.ui, "update", &report)?;
@@ -136,6 +141,10 @@ fn render(report: &Report) -> String {
         None => "not known: no engine answers",
     };
     let _ = writeln!(text, "image    {image}");
+    if let Some(packager) = report.packaged_by {
+        let name = packager.name();
+        let _ = writeln!(text, "package  of {name}: update with your package manager");
+    }
     if let Some(count) = report.skills_refreshed.filter(|count| *count > 0) {
         let _ = writeln!(text, "skills   {count} brought to this version");
     }
@@ -161,8 +170,59 @@ fn checkout() -> Option<PathBuf> {
     root.join(".git").exists().then(|| root.to_owned())
 }
 
-fn commands(checkout: Option<&Path>) -> Vec<String> {
+/// Who put this program where it is, and replaces it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Packager {
+    Dpkg,
+    Rpm,
+}
+
+impl Packager {
+    fn name(self) -> &'static str {
+        match self {
+            Packager::Dpkg => "dpkg",
+            Packager::Rpm => "rpm",
+        }
+    }
+
+    fn command(self) -> &'static str {
+        match self {
+            Packager::Dpkg => "sudo apt install ./agentbox_*.deb    # the new package",
+            Packager::Rpm => "sudo dnf install ./agentbox_*.rpm    # the new package",
+        }
+    }
+}
+
+async fn packaged_by() -> Option<Packager> {
+    let program = std::env::current_exe().ok()?;
+    if !program.starts_with("/usr") || program.starts_with("/usr/local") {
+        return None;
+    }
+    if in_list(&program, Path::new("/var/lib/dpkg/info/agentbox.list")) {
+        return Some(Packager::Dpkg);
+    }
+    in_rpm(&program).await.then_some(Packager::Rpm)
+}
+
+/// What dpkg knows of a package is a line per file; asking dpkg itself reads the lists of all packages.
+fn in_list(program: &Path, list: &Path) -> bool {
+    let list = std::fs::read_to_string(list).unwrap_or_default();
+    list.lines().any(|line| Path::new(line) == program)
+}
+
+async fn in_rpm(program: &Path) -> bool {
+    let mut rpm = tokio::process::Command::new("/usr/bin/rpm");
+    rpm.args(["-q", "-f", "--"]).arg(program).kill_on_drop(true);
+    let asked = tokio::time::timeout(Duration::from_secs(5), rpm.output()).await;
+    asked.is_ok_and(|done| done.is_ok_and(|done| done.status.success()))
+}
+
+fn commands(packager: Option<Packager>, checkout: Option<&Path>) -> Vec<String> {
     let restart = "agentbox quit    # the next command starts the new version".to_owned();
+    if let Some(packager) = packager {
+        return vec![packager.command().to_owned(), restart];
+    }
     match checkout {
         Some(root) => {
             let root = protocol::text::quoted(&root.display().to_string());
@@ -199,8 +259,33 @@ mod tests {
             latest,
             image_ready,
             skills_refreshed: image_ready.map(usize::from),
-            commands: commands(Some(Path::new("/home/ada/agentbox"))),
+            packaged_by: None,
+            commands: commands(None, Some(Path::new("/home/ada/agentbox"))),
         }
+    }
+
+    #[test]
+    fn a_package_is_replaced_by_its_manager_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("agentbox.list");
+        assert!(!in_list(Path::new("/usr/bin/agentbox"), &list));
+        std::fs::write(&list, "/.\n/usr\n/usr/bin\n/usr/bin/agentbox\n").unwrap();
+        assert!(in_list(Path::new("/usr/bin/agentbox"), &list));
+        assert!(!in_list(Path::new("/usr/bin/agent"), &list));
+
+        let packager = Some(Packager::Dpkg);
+        let told = Report {
+            packaged_by: packager,
+            commands: commands(packager, Some(Path::new("/usr"))),
+            ..report(Some("9.0.0"), Some(true))
+        };
+        let text = render(&told);
+        assert!(text.contains("package  of dpkg: update with your package manager\n"), "{text}");
+        assert!(
+            text.contains("sudo apt install ./agentbox_*.deb") && !text.contains("git"),
+            "{text}"
+        );
+        assert!(!render(&report(Some("9.0.0"), None)).contains("package "));
     }
 
     #[test]

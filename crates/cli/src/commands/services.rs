@@ -1,5 +1,6 @@
 //! `agentbox services`: the tasks and services of a box's `agentbox.yaml`.
 
+use crate::commands::logs;
 use crate::commands::shell::names_a_box;
 use crate::context::{Context, target};
 use crate::error::{CommandError, Exit, Outcome};
@@ -12,28 +13,40 @@ use host::client::Client;
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::Request;
 use protocol::supervisor::{
-    BoxStatus, PushedService, PushedTask, ServiceStatus, Status, UnitState,
+    BoxStatus, PushedService, PushedTask, ServiceStatus, Status, TaskStatus, UnitState,
 };
 use protocol::text::{shortened, visible};
 use serde::Serialize;
 
-/// Show or restart the services of a box
+/// Show, run, start and stop the tasks and services of a box
 ///
 /// Services and tasks are what agentbox.yaml in the box's workspace says. They are kept running by a
-/// supervisor in the box; 'agentbox-ctl' there starts, stops and reloads them one by one.
+/// supervisor in the box; 'agentbox-ctl' does the same there. Without a command they are listed.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  agentbox services list fix-login
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
+  agentbox services fix-login           what there is, and how it is
+  agentbox services run fix-login test --force --wait
+  agentbox services stop fix-login web
+  agentbox services start fix-login web
   agentbox services restart fix-login web
-  agentbox services restart             all of the project's only box")]
+  agentbox services restart             all of the project's only box"
+)]
 pub struct Args {
     #[command(subcommand)]
-    action: Action,
+    action: Option<Action>,
+
+    #[command(flatten)]
+    list: List,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     List(List),
+    Run(Run),
+    Start(Start),
+    Stop(Stop),
     Restart(Restart),
 }
 
@@ -47,6 +60,78 @@ struct List {
     which: Option<String>,
 
     /// Print JSON
+    #[arg(short, long)]
+    json: bool,
+}
+
+/// Run a task of a box
+///
+/// One that is done is left alone without --force. The box is brought up for it. With --wait, what the
+/// task says is shown and its exit code is this command's: 124 when it took longer than its timeout_ms, 1
+/// when it was skipped. Ctrl-C ends the waiting, not the task.
+#[derive(Debug, clap::Args)]
+#[command(allow_missing_positional = true)]
+struct Run {
+    /// Number, name, id or unique id prefix [default: the project's only box]
+    #[arg(value_name = "BOX")]
+    which: Option<String>,
+
+    /// The task
+    #[arg(value_name = "TASK", required = true)]
+    unit: String,
+
+    /// Also when it is done already, or run_once says it need not
+    #[arg(long)]
+    force: bool,
+
+    /// Show what it says until it ends
+    #[arg(long)]
+    wait: bool,
+
+    /// Print how it is as JSON; with --wait, once it has ended
+    #[arg(short, long)]
+    json: bool,
+}
+
+/// Start a service of a box
+///
+/// It starts when what it needs is done and up. The box is brought up for it. Exit code 1 when there is
+/// no such service.
+#[derive(Debug, clap::Args)]
+#[command(allow_missing_positional = true)]
+struct Start {
+    /// Number, name, id or unique id prefix [default: the project's only box]
+    #[arg(value_name = "BOX")]
+    which: Option<String>,
+
+    /// The service
+    #[arg(value_name = "SERVICE", required = true)]
+    unit: String,
+
+    /// At once, whatever it needs
+    #[arg(long)]
+    now: bool,
+
+    /// Print how it is as JSON
+    #[arg(short, long)]
+    json: bool,
+}
+
+/// Stop a service of a box
+///
+/// It stays so until it is started or the box is. Exit code 1 when there is no such service.
+#[derive(Debug, clap::Args)]
+#[command(allow_missing_positional = true)]
+struct Stop {
+    /// Number, name, id or unique id prefix [default: the project's only box]
+    #[arg(value_name = "BOX")]
+    which: Option<String>,
+
+    /// The service
+    #[arg(value_name = "SERVICE", required = true)]
+    unit: String,
+
+    /// Print how it is as JSON
     #[arg(short, long)]
     json: bool,
 }
@@ -72,8 +157,15 @@ struct Restart {
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     match args.action {
-        Action::List(list) => show(ctx, list),
-        Action::Restart(restart) => again(ctx, restart),
+        None => show(ctx, args.list),
+        Some(Action::List(list)) => show(ctx, list),
+        Some(Action::Run(run)) => task(ctx, run),
+        Some(Action::Start(start)) => {
+            let now = if start.now { &["--now"][..] } else { &[] };
+            service(ctx, "start", now, start.which, &start.unit, start.json)
+        }
+        Some(Action::Stop(stop)) => service(ctx, "stop", &[], stop.which, &stop.unit, stop.json),
+        Some(Action::Restart(restart)) => again(ctx, restart),
     }
 }
 
@@ -126,12 +218,14 @@ fn as_told(status: &Status) -> BoxStatus {
         probed: false,
         expose: None,
         blocked_on: s.blocked_on.clone(),
+        needs: Vec::new(),
         restarts: s.restarts,
     };
-    let task = |t: &protocol::supervisor::TaskStatus| PushedTask {
+    let task = |t: &TaskStatus| PushedTask {
         name: t.name.clone(),
         state: t.state,
         blocked_on: t.blocked_on.clone(),
+        needs: Vec::new(),
         last_exit_code: t.last_exit_code,
     };
     BoxStatus {
@@ -188,6 +282,69 @@ fn state(look: Look, state: UnitState) -> String {
         UnitState::Ready | UnitState::Done => look.good(word),
         _ => word.to_owned(),
     }
+}
+
+fn task(ctx: &Context, args: Run) -> Outcome {
+    let (client, interrupt) = (ctx.client()?, Interrupt::install()?);
+    let mut words = vec!["run-task"];
+    words.extend(args.force.then_some("--force"));
+    words.extend(args.wait.then_some("--wait"));
+    if args.wait && !args.json {
+        words.push(&args.unit);
+        let request = Request::Exec(in_box::ctl(target(args.which), &words));
+        let ended = logs::show(&interrupt, &client, &request, true)?;
+        return Ok(exit(ended["exitCode"].as_i64().unwrap_or(1)));
+    }
+    words.extend(["--json", &args.unit]);
+    let said = in_box::run(&interrupt, &client, target(args.which), &words)?;
+    let Ok(task) = serde_json::from_slice::<TaskStatus>(&said.stdout) else {
+        return Err(no_unit(&said));
+    };
+    if args.json {
+        json::print(&ctx.ui, "task", &task)?;
+    } else {
+        let why = task.skip_reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+        let line = format!("{}: {}{}", task.name, task.state.as_str(), why);
+        ctx.ui.out(&format!("{}\n", shortened(&line, 500)))?;
+    }
+    Ok(exit(i64::from(said.exit_code)))
+}
+
+fn service(
+    ctx: &Context,
+    word: &str,
+    flags: &[&str],
+    which: Option<String>,
+    unit: &str,
+    as_json: bool,
+) -> Outcome {
+    let (client, interrupt) = (ctx.client()?, Interrupt::install()?);
+    let words = [&[word][..], flags, &["--json", unit]].concat();
+    let said = in_box::run(&interrupt, &client, target(which), &words)?;
+    let status = serde_json::from_slice::<ServiceStatus>(&said.stdout);
+    let Some(status) = status.ok().filter(|_| said.exit_code == 0) else {
+        return Err(no_unit(&said));
+    };
+    if as_json {
+        json::print(&ctx.ui, "service", &status)?;
+    } else {
+        let waits = match status.blocked_on.as_slice() {
+            [] => String::new(),
+            needs => format!(" for {}", needs.join(", ")),
+        };
+        let line = format!("{}: {}{waits}", status.name, status.state.as_str());
+        ctx.ui.out(&format!("{}\n", shortened(&line, 500)))?;
+    }
+    Ok(Exit::OK)
+}
+
+fn exit(code: i64) -> Exit {
+    Exit(u8::try_from(code).unwrap_or(1))
+}
+
+fn no_unit(said: &in_box::Said) -> CommandError {
+    CommandError::failed(said.complaint())
+        .hint("agentbox services list shows the tasks and services there are")
 }
 
 #[derive(Serialize)]
@@ -254,12 +411,14 @@ pub fn sample() -> BoxStatus {
         probed: true,
         expose: None,
         blocked_on: blocked.iter().map(|name| (*name).to_owned()).collect(),
+        needs: Vec::new(),
         restarts: 0,
     };
     let task = |name: &str, state, code| PushedTask {
         name: name.into(),
         state,
         blocked_on: vec![],
+        needs: vec![],
         last_exit_code: code,
     };
     BoxStatus {

@@ -7,7 +7,7 @@ use crate::interrupt::Interrupt;
 use crate::json;
 use crate::time::{parse_timeout, seconds_of};
 use host::client::Client;
-use protocol::control::Request;
+use protocol::control::{Request, Target};
 use protocol::looking::Waited;
 use protocol::supervisor::WaitReady;
 use protocol::text::{shortened, visible};
@@ -44,16 +44,9 @@ pub struct Args {
 
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let client = ctx.client()?;
-    let seconds = seconds_of(args.timeout);
-    let (begun, interrupt) = (Instant::now(), Interrupt::install()?);
-    let request = Request::WaitFor { target: target(args.which.clone()), seconds };
-    let mut waited: Waited = interrupt.call(&client, &request, |_| {})?;
-    if waited.ready {
-        let left = Duration::from_millis(args.timeout).saturating_sub(begun.elapsed());
-        let why = units(&interrupt, &client, args.which, &args.units, left)?;
-        waited.ready = why.is_none();
-        waited.why = why;
-    }
+    let limit = Duration::from_millis(args.timeout);
+    let waited =
+        until_ready(&Interrupt::install()?, &client, &target(args.which), &args.units, limit)?;
     if args.json {
         json::print(&ctx.ui, "waited", &waited)?;
     } else if waited.ready {
@@ -65,6 +58,27 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
     Ok(if waited.ready { Exit::OK } else { Exit::FAILED })
 }
 
+/// Until the box runs and its tasks and services are ready, all of them or these, at most so long. One
+/// that failed ends it.
+pub fn until_ready(
+    interrupt: &Interrupt,
+    client: &Client,
+    target: &Target,
+    names: &[String],
+    limit: Duration,
+) -> Result<Waited, CommandError> {
+    let begun = Instant::now();
+    let seconds = seconds_of(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+    let request = Request::WaitFor { target: target.clone(), seconds };
+    let mut waited: Waited = interrupt.call(client, &request, |_| {})?;
+    if waited.ready {
+        let left = limit.saturating_sub(begun.elapsed());
+        waited.why = units(interrupt, client, target.clone(), names, left)?;
+        waited.ready = waited.why.is_none();
+    }
+    Ok(waited)
+}
+
 /// An image from before there was a supervisor does not know the word.
 const UNKNOWN_COMMAND: i32 = 64;
 const BAD_NAME: i32 = 2;
@@ -73,7 +87,7 @@ const BAD_NAME: i32 = 2;
 fn units(
     interrupt: &Interrupt,
     client: &Client,
-    which: Option<String>,
+    target: Target,
     names: &[String],
     left: Duration,
 ) -> Result<Option<String>, CommandError> {
@@ -83,7 +97,7 @@ fn units(
         words.push("--units");
         words.extend(names.iter().map(String::as_str));
     }
-    let said = in_box::run(interrupt, client, target(which), &words)?;
+    let said = in_box::run(interrupt, client, target, &words)?;
     match said.exit_code {
         UNKNOWN_COMMAND if names.is_empty() => return Ok(None),
         BAD_NAME => {

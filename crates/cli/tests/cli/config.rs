@@ -1,7 +1,9 @@
 //! Settings: who decided, what is wrong, and what the host is asked to change.
 
+use crate::launch::Hosted;
 use crate::support::{FakeHost, Home};
 use serde_json::json;
+use sha2::Digest as _;
 use std::os::unix::fs::PermissionsExt;
 
 fn world(global: &str, yaml: &str) -> Home {
@@ -113,40 +115,87 @@ fn changes_go_through_the_host() {
     assert_eq!((&asked["value"], &asked["layer"]), (&json!(null), &json!("global")));
 }
 
+/// Somebody whose editor is a script; `$2` is the file.
+fn edited(home: &Home, args: &[&str], script: &str) -> crate::support::Ended {
+    let editor = home.tmp().join("editor");
+    std::fs::write(&editor, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&editor, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = home.command(args);
+    command.env("EDITOR", format!("{} --wait", editor.display()));
+    command.env("AGENTBOX", env!("CARGO_BIN_EXE_agentbox"));
+    crate::support::Ended::of(command.spawn().unwrap())
+}
+
+fn changes(home: &Home) -> Vec<serde_json::Value> {
+    let records = home.run(&["audit", "--kind", "setting-changed", "-j"]).exits(0).json();
+    records["records"].as_array().unwrap().iter().map(|record| record["data"].clone()).collect()
+}
+
 #[test]
 fn an_edited_file_is_checked_before_it_counts() {
-    let home = world("gh: {checkout: true}\n", "");
-    let editor = home.tmp().join("editor");
-    let write = |script: &str| {
-        std::fs::write(&editor, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&editor, std::fs::Permissions::from_mode(0o755)).unwrap();
-    };
-    let edit = |args: &[&str]| {
-        let mut command = home.command(args);
-        command.env("EDITOR", format!("{} --wait", editor.display()));
-        crate::support::Ended::of(command.spawn().unwrap())
-    };
+    let Hosted(home) = &Hosted(world("gh: {checkout: true}\n", ""));
+    let edit = |args: &[&str], script: &str| edited(home, args, script);
     let file = home.path().join("config.yaml");
-    write("[ \"$1\" = --wait ] && printf 'gh: {chekout: true}\\n' > \"$2\"");
-    let ended = edit(&["config", "edit", "--global"]).exits(2).says("nothing was changed");
-    let ended = ended.says("`chekout`").says("what you wrote is in");
-    drop(ended);
+    let global = ["config", "edit", "--global"];
+    let ended = edit(&global, "[ \"$1\" = --wait ] && printf 'gh: {chekout: true}\\n' > \"$2\"");
+    let ended = ended.exits(2).says("nothing was changed").says("`chekout`");
+    let _ = ended.says("what you wrote is in");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "gh: {checkout: true}\n");
-    write("printf '# mine\\n' > \"$2\"");
-    let _ = edit(&["config", "edit", "--global"]).exits(0);
+    assert!(!home.path().join("run/host.lock").exists(), "a host was started for a mistake");
+    let _ = edit(&global, "printf '# \\344\\n' > \"$2\"").exits(1).says("what you wrote is in");
+    let _ = edit(&global, "printf '# mine\\n' > \"$2\"").exits(0);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "# mine\n");
-    write("printf 'box: {vnc: false}\\n' >> \"$2\"");
-    let _ = edit(&["config", "edit"]).exits(0);
+    let _ = edit(&["config", "edit"], "printf 'box: {vnc: false}\\n' >> \"$2\"").exits(0);
     home.run(&["config", "get", "box.vnc"]).exits(0).prints("box.vnc = false   (from: project)\n");
     let projects = home.run(&["config", "list-projects", "-j"]).exits(0).json();
     assert_eq!(projects["projects"][0]["root"], json!(home.project()));
     assert_eq!(projects["projects"][0]["keys"], json!(["box.vnc"]));
-    write("printf 'engine: {host: x}\\n' >> \"$2\"");
-    let _ = edit(&["config", "edit"]).exits(2).says("cannot be set for one project");
-    write("exit 3");
-    let _ = edit(&["config", "edit"]).exits(1).says("ended badly");
-    write("printf 'services: {a: {}}\\n' > \"$2\"");
-    let _ = edit(&["config", "edit", "--workspace"]).exits(2).says("(Y011)");
+    let host = edit(&["config", "edit"], "printf 'engine: {host: x}\\n' >> \"$2\"");
+    let _ = host.exits(2).says("cannot be set for one project");
+    let _ = edit(&["config", "edit"], "exit 3").exits(1).says("ended badly");
+    let _ = edit(&["config", "edit"], "true").exits(0).says("nothing was changed");
+    let workspace = ["config", "edit", "--workspace"];
+    let _ = edit(&workspace, "printf 'services: {a: {}}\\n' > \"$2\"").exits(2).says("(Y011)");
+    let record = |key: &str, value: serde_json::Value, file: &std::path::Path| json!({ "key": key, "value": value, "file": file });
+    let own = std::path::PathBuf::from(projects["projects"][0]["file"].as_str().unwrap());
+    assert_eq!(
+        changes(home),
+        [record("gh.checkout", json!(null), &file), record("box.vnc", json!(false), &own)]
+    );
+}
+
+#[test]
+fn what_is_set_while_a_file_is_edited_is_not_lost() {
+    let Hosted(home) = &Hosted(world("# mine\n", ""));
+    let file = home.path().join("config.yaml");
+    let script =
+        "echo 'box: {vnc: false}' >> \"$2\"; \"$AGENTBOX\" config set --global gh.checkout yes";
+    let ended = edited(home, &["config", "edit", "--global"], script).exits(1);
+    let ended = ended.says("was changed meanwhile").says("hint: open it again");
+    let kept = ended.stderr.lines().find_map(|line| line.split_once("what you wrote is in "));
+    let kept = std::fs::read_to_string(kept.unwrap().1).unwrap();
+    assert_eq!(kept, "# mine\nbox: {vnc: false}\n");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "# mine\ngh:\n  checkout: true\n");
+    // A file that was not there counts as well.
+    let script = "echo 'box: {vnc: false}' >> \"$2\"; \"$AGENTBOX\" config set box.memory 4g";
+    let _ = edited(home, &["config", "edit"], script).exits(1).says("was changed meanwhile");
+    home.run(&["config", "get", "box.memory"])
+        .exits(0)
+        .prints("box.memory = 4g   (from: project)\n");
+    let keys: Vec<_> = changes(home).iter().map(|data| data["key"].clone()).collect();
+    assert_eq!(keys, ["gh.checkout", "box.memory"]);
+    let again = edited(home, &["config", "edit"], "echo 'gh: {checkout: true}' >> \"$2\"");
+    let _ = again.exits(0).says("is changed");
+    assert_eq!(changes(home).len(), 3);
+}
+
+#[test]
+fn a_file_no_host_starts_with_can_be_mended() {
+    let home = world("gh: [\n", "");
+    let _ = home.run(&["list"]).exits(1).says("no AgentBox host could be started");
+    let ended = edited(&home, &["config", "edit", "--global"], "echo 'gh: {}' > \"$2\"").exits(0);
+    let _ = ended.says("not on record");
+    assert_eq!(std::fs::read_to_string(home.path().join("config.yaml")).unwrap(), "gh: {}\n");
 }
 
 #[test]
@@ -187,4 +236,23 @@ fn yaml_13_55_what_nobody_knows_is_told_and_passed_over() {
     let _ = told.says("cloud is no setting").says("box.hetznerLocation is no setting");
     let home = world("claude: {logn: false}\n", "");
     let _ = home.run(&["config", "get", "claude.login"]).exits(2).says("logn");
+}
+
+#[test]
+fn settings_of_an_older_version_are_found_again() {
+    let home = world("", "");
+    let root = home.project();
+    // As its folder was named before.
+    let hash = sha2::Sha256::digest(root.to_str().unwrap());
+    let hash: String = hash.iter().take(8).map(|b| format!("{b:02x}")).collect();
+    let old = home.path().join(format!("projects/{hash}-project"));
+    std::fs::create_dir_all(&old).unwrap();
+    let text = format!("# project: {}\nbox: {{vnc: false}}\n", root.display());
+    std::fs::write(old.join("config.yaml"), text).unwrap();
+    let Hosted(home) = &Hosted(home);
+    let _ = home.run(&["list"]).exits(0);
+    home.run(&["config", "get", "box.vnc"]).exits(0).prints("box.vnc = false   (from: project)\n");
+    assert!(!old.exists());
+    let log = std::fs::read_to_string(home.path().join("logs/host.log")).unwrap();
+    assert!(log.contains("settings for") && log.contains(&hash), "{log}");
 }

@@ -6,7 +6,7 @@ use nix::unistd::Pid;
 use std::io::BufRead;
 
 /// A home whose host was started by a command, and goes with it.
-struct Hosted(Home);
+pub struct Hosted(pub Home);
 
 impl Drop for Hosted {
     fn drop(&mut self) {

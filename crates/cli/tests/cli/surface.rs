@@ -470,3 +470,116 @@ fn where_no_host_runs_that_is_said() {
     assert_eq!((&json["host"]["running"], &json["host"]["status"]), (&false.into(), &Value::Null));
     home.run(&["host", "stop"]).exits(0);
 }
+
+/// One with a box whose supervisor says this.
+fn supervised(out: &'static str, err: &'static str, exit_code: i32) -> FakeHost {
+    FakeHost::new(move |request, call| match request {
+        Request::FindBox { .. } => call.result(&a_box("/p".as_ref())),
+        Request::Exec(_) => {
+            call.send(Kind::Stdout, out.as_bytes());
+            call.send(Kind::Stderr, err.as_bytes());
+            call.result(&Exited { exit_code });
+        }
+        other => panic!("{other:?}"),
+    })
+}
+
+fn told(host: &FakeHost) -> (Value, Vec<String>) {
+    let asked = host.asked_once("exec");
+    let words = asked["argv"].as_array().unwrap().iter().skip(1);
+    let words = words.map(|word| word.as_str().unwrap().to_owned()).collect();
+    (asked["target"]["query"].clone(), words)
+}
+
+#[test]
+fn a_task_is_run_and_its_exit_code_is_told() {
+    let task = r#"{"name":"test","state":"pending","pid":null,"lastExitCode":null,"startedAt":null,"finishedAt":null,"command":"x"}"#;
+    let host = supervised(task, "", 0);
+    host.run(&["services", "run", "fix-login", "test"]).exits(0).prints("test: pending\n");
+    assert_eq!(
+        told(&host),
+        (json!("fix-login"), ["run-task", "--json", "test"].map(Into::into).into())
+    );
+    let host = supervised(task, "", 0);
+    let printed = host.run(&["services", "run", "test", "--force", "-j"]).exits(0).json();
+    assert_eq!(printed["task"]["name"], "test");
+    let words = ["run-task", "--force", "--json", "test"].map(Into::into).into();
+    assert_eq!(told(&host), (json!(null), words), "one word is the task of the only box");
+
+    let host = supervised("3 tests\n", "2 failed\ntest: failed\n", 7);
+    let ended = host.run(&["services", "run", "fix-login", "test", "--wait"]).exits(7);
+    let _ = ended.prints("3 tests\n").says("2 failed\ntest: failed\n");
+    let words = ["run-task", "--wait", "test"].map(Into::into).into();
+    assert_eq!(told(&host), (json!("fix-login"), words));
+
+    let host = supervised("", "agentbox-ctl: there is no unit tset\n", 1);
+    let ended = host.run(&["services", "run", "fix-login", "tset"]).exits(1);
+    let _ = ended.says("error: there is no unit tset\n").says("hint: agentbox services list");
+    host.run(&["services", "run"]).exits(2).says("TASK");
+}
+
+#[test]
+fn services_are_started_stopped_and_listed() {
+    let web = r#"{"name":"web","state":"waiting","pid":null,"restarts":0,"lastExitCode":null,"startedAt":null,"readyAt":null,"nextRetryAt":null,"blockedOn":["db"],"command":"x"}"#;
+    let host = supervised(web, "", 0);
+    host.run(&["services", "start", "fix-login", "web"]).exits(0).prints("web: waiting for db\n");
+    assert_eq!(told(&host).1, ["start", "--json", "web"]);
+    let host = supervised(web, "", 0);
+    host.run(&["services", "start", "fix-login", "web", "--now"]).exits(0);
+    assert_eq!(told(&host).1, ["start", "--now", "--json", "web"]);
+    let host = supervised(web, "", 0);
+    let printed = host.run(&["services", "stop", "web", "-j"]).exits(0).json();
+    assert_eq!(printed["service"]["state"], "waiting");
+    assert_eq!(told(&host), (json!(null), ["stop", "--json", "web"].map(Into::into).into()));
+    let host = supervised("", "agentbox-ctl: seed is a task; use 'run-task'\n", 1);
+    host.run(&["services", "start", "fix-login", "seed"]).exits(1).says("seed is a task");
+
+    for words in [&["services"][..], &["services", "list"]] {
+        let host = supervised(r#"{"services":[],"tasks":[]}"#, "", 0);
+        let printed = host.run(&[words, &["fix-login", "-j"]].concat()).exits(0).json();
+        assert!(printed["status"]["services"].is_array(), "{printed}");
+        assert_eq!(told(&host), (json!("fix-login"), ["status", "--json"].map(Into::into).into()));
+    }
+}
+
+#[test]
+fn an_editor_opens_although_a_box_is_not_ready() {
+    let answers = |said: &'static str, err: &'static str, exit_code: i32| {
+        FakeHost::new(move |request, call| match request {
+            Request::FindBox { .. } => call.result(&a_box("/p".as_ref())),
+            Request::EditorLink { .. } => {
+                call.result(&json!({"container": "c", "uri": "vscode-remote://x"}));
+            }
+            Request::EditorTasks { .. } => call.result(&json!("noServices")),
+            Request::WaitFor { .. } => {
+                let view = a_box("/p".as_ref());
+                call.result(&Waited { view, ready: true, why: None });
+            }
+            Request::Exec(_) => {
+                call.send(Kind::Stdout, said.as_bytes());
+                call.send(Kind::Stderr, err.as_bytes());
+                call.result(&Exited { exit_code });
+            }
+            other => panic!("{other:?}"),
+        })
+    };
+    let waits = |host: &FakeHost| host.asked().iter().filter(|r| r["method"] == "exec").count();
+    let code = ["code", "fix-login", "--print"];
+    let host = answers(r#"{"ready":true}"#, "", 0);
+    let ended = host.run(&code).exits(0).prints("vscode-remote://x\n");
+    assert_eq!((ended.stderr.as_str(), waits(&host)), ("", 1));
+    let host = answers(r#"{"ready":false,"failed":["seed"],"timedOut":["web"]}"#, "", 1);
+    let ended = host.run(&[&code[..], &["--timeout", "9s"]].concat()).exits(0);
+    let ended = ended.prints("vscode-remote://x\n").says("at most 9 s");
+    let _ = ended.says("the box is not ready: failed: seed; not up in time: web");
+    assert_eq!(waits(&host), 2);
+    // Nobody who can say, or a file with mistakes, is no reason to stay away.
+    for (err, exit_code) in [("agentbox-ctl: no supervisor\n", 126), ("agentbox-ctl: (Y011)\n", 2)]
+    {
+        let ended = answers("", err, exit_code).run(&code).exits(0).prints("vscode-remote://x\n");
+        let _ = ended.says("the box is not ready: ");
+    }
+    let host = answers("", "", 1);
+    host.run(&[&code[..], &["--no-wait"]].concat()).exits(0).prints("vscode-remote://x\n");
+    assert_eq!(waits(&host), 0);
+}

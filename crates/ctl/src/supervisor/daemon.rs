@@ -17,6 +17,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Gid, Uid, setgid, setgroups, setuid};
 use protocol::ctl::{BOX_USER, paths};
 use protocol::supervisor::{RUN, SOCKET, STATE, STATE_DIR};
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, configure_capability_in_ambient_set,
+    set_capabilities, set_keep_capabilities,
+};
 use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -76,6 +80,8 @@ impl Options {
 
 pub fn run(args: &[OsString]) -> Result<i32> {
     let options = Options::parse(args)?;
+    // Before there is another thread: each has its own.
+    keep_to_oneself().doing(|| "keep port 80 from units")?;
     if let Some(dir) = options.socket.parent() {
         fs::create_dir_all(dir).doing(|| format!("make {}", dir.display()))?;
     }
@@ -176,8 +182,35 @@ fn listen_for_signals(tell: &Sender<Event>) -> Result<()> {
     .doing(doing)
 }
 
+/// What listening on port 80 takes. Some engines let everybody in a box do that, others nobody but root.
+const PORTS: CapabilitySet = CapabilitySet::NET_BIND_SERVICE;
+
+const NOTHING: CapabilitySets = CapabilitySets {
+    effective: CapabilitySet::empty(),
+    permitted: CapabilitySet::empty(),
+    inheritable: CapabilitySet::empty(),
+};
+
+/// Of all that root may do, only this survives the next program's start (spec §7). Called as the box
+/// user, with root's powers kept.
+fn keep_ports() -> rustix::io::Result<()> {
+    set_capabilities(
+        None,
+        CapabilitySets { effective: PORTS, permitted: PORTS, inheritable: PORTS },
+    )?;
+    configure_capability_in_ambient_set(PORTS, true)
+}
+
+/// Nobody this process starts gets what it may do itself.
+fn keep_to_oneself() -> rustix::io::Result<()> {
+    let own = capabilities(None)?;
+    // The ambient set goes with it.
+    set_capabilities(None, CapabilitySets { inheritable: CapabilitySet::empty(), ..own })
+}
+
 /// `agentbox-ctl daemon supervisor` (root, by PID 1): makes the supervisor's folders and becomes the
-/// box user, with all groups of that user: the inner engine's socket is open to one of them.
+/// box user, with all groups of that user: the inner engine's socket is open to one of them. All it
+/// keeps of root is the right to port 80.
 pub fn prepare() -> Result<Command> {
     let user = Account::of_system(BOX_USER)?;
     for dir in [RUN, paths::LOGS, STATE] {
@@ -196,9 +229,15 @@ pub fn prepare() -> Result<Command> {
         passwd::groups_of(&groups, BOX_USER).into_iter().map(Gid::from_raw).collect();
     groups.push(Gid::from_raw(user.gid));
     let doing = || "become the box user";
+    let kept = set_keep_capabilities(true);
     setgroups(&groups).doing(doing)?;
     setgid(Gid::from_raw(user.gid)).doing(doing)?;
     setuid(Uid::from_raw(user.uid)).doing(doing)?;
+    if let Err(e) = kept.and_then(|()| keep_ports()) {
+        // A box that root itself may not do that in has no address, and everything else.
+        set_capabilities(None, NOTHING).doing(doing)?;
+        crate::complain(&format!("port 80 may be out of reach: {e}"));
+    }
     let mut command = Command::new(paths::CTL);
     command.arg("daemon").env("HOME", &user.home).env("USER", BOX_USER);
     command.env("LOGNAME", BOX_USER).env("SHELL", "/bin/bash");

@@ -1,7 +1,8 @@
 //! What units find in their environment: what the box has, without its keys, and the PATH people
 //! have in a shell.
 
-use super::process::{Environment, box_env};
+use super::process::Environment;
+use crate::identity;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::ffi::{OsStr, OsString};
@@ -24,7 +25,6 @@ const DROPPED: [&str; 9] = [
     "AGENTBOX_UNIT",
     "AGENTBOX_SUPERVISOR",
 ];
-const IDENTITY: &str = "/etc/agentbox/box.env";
 const PATH_LIMIT: Duration = Duration::from_secs(5);
 /// What stands before the answer: a profile may print things, too.
 const MARK: &str = "agentbox-path:";
@@ -32,7 +32,8 @@ const MARK: &str = "agentbox-path:";
 /// As a unit gets it. Called once, before anybody else waits for children.
 pub fn of_units() -> Environment {
     let mut all: Environment = std::env::vars_os().collect();
-    all.extend(box_env(&std::fs::read_to_string(IDENTITY).unwrap_or_default()));
+    // The container's may be of a box from before there was more to tell.
+    all.extend(identity::read().into_iter().map(|(name, value)| (name.into(), value.into())));
     without_keys(&mut all);
     if let Some(path) = login_path() {
         all.insert("PATH".into(), path);

@@ -211,27 +211,9 @@ pub fn group_of(process: &Path) -> Option<Pid> {
     (!matches!(state, "Z" | "X")).then(|| Pid::from_raw(group))
 }
 
-/// `AGENTBOX_…='value'` lines of the box's identity.
-pub fn box_env(text: &str) -> Vec<(OsString, OsString)> {
-    let line = |line: &str| {
-        let (name, value) = line.split_once('=')?;
-        let value = value.trim().strip_prefix('\'')?.strip_suffix('\'')?.replace("'\\''", "'");
-        let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-        let good = !name.is_empty() && name.bytes().all(fits);
-        good.then(|| (name.into(), std::ffi::OsStr::from_bytes(value.as_bytes()).to_owned()))
-    };
-    text.lines().filter_map(line).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_boxs_identity_is_read() {
-        let read = box_env("A='x y'\nB='it'\\''s'\n# no\nC=bare\nD E='x'\n");
-        assert_eq!(read, [("A".into(), "x y".into()), ("B".into(), "it's".into())]);
-    }
 
     #[test]
     fn ends_have_numbers() {

@@ -136,6 +136,7 @@ impl Engine {
                 probed: service.is_some_and(|s| s.ready.is_some()),
                 expose: service.and_then(|s| s.expose).map(|port| Expose { port, as_port: 80 }),
                 blocked_on: self.blocked(live).0,
+                needs: live.unit.needs.clone(),
                 restarts: live.restarts,
             }
         };
@@ -143,6 +144,7 @@ impl Engine {
             name: live.unit.name.clone(),
             state: live.state,
             blocked_on: self.blocked(live).0,
+            needs: live.unit.needs.clone(),
             last_exit_code: live.last_end.map(End::code),
         };
         let status = BoxStatus {

@@ -70,3 +70,36 @@ fn what_is_new_since_a_remembered_list_is_marked() {
         "3 B in all; since the list you agreed to: 1 new, 1 changed, 1 gone, 1 as it was"
     );
 }
+
+#[test]
+fn what_is_not_there_or_not_filled_in_is_told_and_what_was_sent_is_noted() {
+    let carried = |name: &str| Carried {
+        src: format!("/home/ada/{name}"),
+        dest: format!("/opt/{name}"),
+        bytes: 1,
+        hash: "00".into(),
+        by: CarryBy::Queue,
+        approved_at: Some(1),
+        kind: CarryKind::File,
+        mode: None,
+        user: None,
+        terms: None,
+        warnings: vec!["looks like a credential".into()],
+        failed: None,
+        unfilled: vec![],
+    };
+    let failed = Carried { failed: Some("it is a folder".into()), ..carried("b") };
+    let odd = Carried { unfilled: vec!["AGENTBOX_PROJECT_ROOT".into()], ..carried("c\u{1b}") };
+    let all = [carried("a"), failed, odd];
+    assert_eq!(
+        warnings(&all).collect::<Vec<_>>(),
+        [
+            "carry: not copied: /home/ada/b → /opt/b: it is a folder",
+            "carry: {{AGENTBOX_PROJECT_ROOT}} in /home/ada/c\\x1b has no value and was left as it is",
+        ]
+    );
+    let name = "new".parse().unwrap();
+    let summary = "Copied 2 entries of this computer into new; 1 entry failed";
+    assert_eq!(noted(&name, &all), summary);
+    assert_eq!(noted(&name, &all[..1]), "Copied 1 entry of this computer into new");
+}

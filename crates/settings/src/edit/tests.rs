@@ -57,7 +57,13 @@ fn file_and_folders_are_made_for_their_owner() {
     );
     let settings = Settings::load_for(home.path(), Some(&dir)).unwrap();
     assert_eq!(settings.integrations["notion"].enabled, Some(true));
-    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
+    let mut all: Vec<_> =
+        std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    all.sort();
+    assert_eq!(all, ["config.yaml", "config.yaml.lock"]);
+    assert_eq!(mode(&dir.join("config.yaml.lock")), 0o600);
+    let other = home.path().join("projects/4567-other/config.yaml");
+    assert!(!unset(&other, NOTION).unwrap() && !other.parent().unwrap().exists());
 }
 
 #[test]
@@ -289,9 +295,9 @@ fn a_list_is_set_like_any_other_value() {
 #[test]
 fn a_whole_file_is_written_when_it_is_in_order() {
     let (_home, file) = world("gh: {checkout: true}\n");
-    assert!(write(&file, "gh: {chekout: true}\n").is_err());
+    assert!(write(&file, "gh: {chekout: true}\n", |_| true).is_err());
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "gh: {checkout: true}\n");
-    write(&file, "# b\n").unwrap();
+    write(&file, "# b\n", |_| true).unwrap();
     begin(&file, "c").unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "# b\n");
     let new = file.with_file_name("new.yaml");
@@ -311,4 +317,80 @@ fn a_folders_name_writes_nothing_but_a_comment() {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "# project: /src/shop\n");
         std::fs::remove_file(&file).unwrap();
     }
+}
+
+/// Not a test of its own: what [`several_processes_lose_nothing`] starts twice.
+#[test]
+fn another_process() {
+    let Some(file) = std::env::var_os("AGENTBOX_TEST_FILE") else { return };
+    let name = std::env::var("AGENTBOX_TEST_NAME").unwrap();
+    for n in 0..50 {
+        let key = format!("integrations.{name}{n}.enabled");
+        set(Path::new(&file), &key, Scalar::Bool(true)).unwrap();
+    }
+}
+
+#[test]
+fn several_processes_lose_nothing() {
+    let (_home, file) = world("# mine\n");
+    let names = ["a", "b"];
+    let start = |name: &&str| {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "edit::tests::another_process"]);
+        command.env("AGENTBOX_TEST_FILE", &file).env("AGENTBOX_TEST_NAME", name);
+        command.stdout(std::process::Stdio::null()).spawn().unwrap()
+    };
+    let children: Vec<_> = names.iter().map(start).collect();
+    assert!(children.into_iter().all(|mut child| child.wait().unwrap().success()));
+    let text = std::fs::read_to_string(&file).unwrap();
+    let (settings, ..) = layers::parse(&text).unwrap();
+    assert!(text.starts_with("# mine\n"));
+    assert_eq!(settings.integrations.len(), 100, "{text}");
+}
+
+#[test]
+fn a_whole_file_is_written_only_over_what_was_read() {
+    let before = "gh: {checkout: true} # mine\nbox: {memory: 4g, vnc: false}\n";
+    let (_home, file) = world(before);
+    let text = "gh: {checkout: false}\nbox: {memory: 4g}\ncloud: {region: x}\n";
+    let opened = |then: Option<&str>| then == Some(before);
+    let is = |key: &str, value: Option<&str>| Change {
+        key: key.into(),
+        value: value.map(str::to_owned),
+    };
+    set(&file, "gh.checkout", Scalar::Bool(false)).unwrap();
+    let why = write(&file, text, opened).unwrap_err();
+    assert!(matches!(&why, Error::Changed(path) if *path == file), "{why}");
+    assert!(std::fs::read_to_string(&file).unwrap().contains("# mine"));
+    std::fs::write(&file, before).unwrap();
+    let bad = write(&file, "gh: {chekout: true}\n", opened).unwrap_err();
+    assert!(matches!(bad, Error::Invalid { .. }), "{bad}");
+    let changes = write(&file, text, opened).unwrap();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+    assert_eq!(
+        changes,
+        [is("gh.checkout", Some("false")), is("cloud.region", Some("x")), is("box.vnc", None)]
+    );
+    // One that is broken can be mended, and one that is not there made.
+    std::fs::write(&file, "gh: [\n").unwrap();
+    assert_eq!(write(&file, text, |then| then == Some("gh: [\n")).unwrap().len(), 3);
+    let new = file.with_file_name("new.yaml");
+    assert!(write(&new, "# none\n", |then| then.is_none()).unwrap().is_empty());
+    assert!(matches!(write(&new, text, |then| then.is_none()), Err(Error::Changed(_))));
+}
+
+#[test]
+fn who_holds_a_file_is_waited_for() {
+    let (_home, file) = world("");
+    let lock = File::create(file.with_file_name("config.yaml.lock")).unwrap();
+    lock.lock().unwrap();
+    let changing = {
+        let file = file.clone();
+        std::thread::spawn(move || set(&file, NOTION, Scalar::Bool(true)))
+    };
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(!changing.is_finished());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "");
+    drop(lock);
+    changing.join().unwrap().unwrap();
 }

@@ -3,7 +3,7 @@ import type { CarryBy } from "./CarryBy";
 import type { CarryKind } from "./CarryKind";
 
 /**
- * What was copied. Contents are never kept.
+ * What was copied, or was to be. Contents are never kept.
  */
 export type Carried = { 
 /**
@@ -13,7 +13,11 @@ src: string, dest: string, bytes: number,
 /**
  * Of what was read here, before anything was replaced in it.
  */
-hash: string, by: CarryBy, kind: CarryKind, 
+hash: string, by: CarryBy, 
+/**
+ * When a person agreed. None in a record from before that was noted.
+ */
+approvedAt: number | null, kind: CarryKind, 
 /**
  * Octal, when the list says one.
  */
@@ -26,4 +30,12 @@ terms: string | null,
 /**
  * What the person was told to look at twice, and agreed to.
  */
-warnings: Array<string>, };
+warnings: Array<string>, 
+/**
+ * Why it is not in its place. Its content may have reached the box all the same.
+ */
+failed?: string, 
+/**
+ * Placeholders in it that had no value and were left as they are.
+ */
+unfilled?: Array<string>, };

@@ -3,4 +3,4 @@
 /**
  * How a yes was given.
  */
-export type CarryBy = "prompt" | "flag" | "env" | "question" | "rule";
+export type CarryBy = "prompt" | "flag" | "env" | "question" | "rule" | "queue" | "fork";

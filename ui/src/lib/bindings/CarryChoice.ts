@@ -8,4 +8,8 @@ export type CarryChoice = { "kind": "copy", digest: string | null, by: CarryBy,
 /**
  * And the same list again in every new box of the project. Only with a digest.
  */
-remember: boolean, } | { "kind": "skip" } | { "kind": "ask" };
+remember: boolean, 
+/**
+ * When that was said; none is now. The host notes it for a job, which may begin much later.
+ */
+at?: number, } | { "kind": "skip" } | { "kind": "ask" };

@@ -41,6 +41,10 @@ keepOnFailure: boolean,
  */
 carry: CarryChoice | null, 
 /**
+ * A file among them that cannot be copied is told, and the box is made all the same.
+ */
+carryBestEffort?: boolean, 
+/**
  * It is made to its end when whoever asked for it leaves, unless they call it off.
  */
 goesOn: boolean, 

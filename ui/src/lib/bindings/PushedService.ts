@@ -6,4 +6,4 @@ export type PushedService = { name: string, state: UnitState, port: number | nul
 /**
  * `running` is not up yet.
  */
-probed: boolean, expose: Expose | null, blockedOn: Array<string>, restarts: number, };
+probed: boolean, expose: Expose | null, blockedOn: Array<string>, needs: Array<string>, restarts: number, };

@@ -1,14 +1,18 @@
 //! `agentbox config edit`: a settings file in the person's editor.
 //!
-//! The editor gets a copy. It takes the file's place when what is in it is in order, so a mistake never
-//! leaves boxes without settings.
+//! The editor gets a copy. The host puts it in the file's place when what is in it is in order, so a
+//! mistake never leaves boxes without settings, and when the file is still the one that was opened, so
+//! nothing that was set meanwhile is lost. What the person wrote is kept when it is not taken.
 
 use super::view::Place;
-use crate::context::Context;
+use crate::context::{Context, current_dir};
 use crate::error::{CommandError, Exit, Outcome};
+use crate::launch;
 use project::{FILE_NAME, Project};
+use protocol::control::Request;
+use protocol::integrations::Layer;
 use protocol::text::visible;
-use settings::Layers;
+use settings::{Layers, Settings, Source};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,34 +22,85 @@ pub fn run(ctx: &Context, global: bool, workspace: bool) -> Outcome {
     if workspace {
         return edit_workspace(ctx, &place.workspace());
     }
-    let file = if global { place.global() } else { place.project() };
-    let text = match std::fs::read_to_string(&file) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => begun(global, &place.root),
+    let (file, layer) =
+        if global { (place.global(), Layer::Global) } else { (place.project(), Layer::Project) };
+    let there = match std::fs::read_to_string(&file) {
+        Ok(text) => Some(text),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => None,
         Err(e) => return Err(CommandError::failed(format!("{}: {e}", file.display()))),
     };
+    let opened = there.as_deref().map(host::digest);
+    let text = there.unwrap_or_else(|| begun(global, &place.root));
     let dir = tempfile::Builder::new().prefix("agentbox-").tempdir()?;
     let copy = dir.path().join("config.yaml");
     std::fs::write(&copy, &text)?;
     open(&copy)?;
-    let written = std::fs::read_to_string(&copy)?;
-    if written == text {
+    let written = std::fs::read_to_string(&copy);
+    if written.as_ref().is_ok_and(|written| *written == text) {
         ctx.ui.say("nothing was changed");
         return Ok(Exit::OK);
     }
-    let fine = if global {
-        Layers::load(dir.path(), &[] as &[PathBuf]).map(|_| ())
-    } else {
-        Layers::load(&ctx.home, &[dir.path()]).map(|_| ())
-    };
-    if let Err(why) = fine.and_then(|()| settings::edit::write(&file, &written)) {
+    let put = written.map_err(CommandError::from).and_then(|text| {
+        let new = New { file: file.clone(), text, opened, layer };
+        new.put(ctx)
+    });
+    if let Err(why) = put {
         let kept = dir.keep().join("config.yaml");
-        let why = why.to_string().replace(&copy.display().to_string(), "the file");
-        return Err(CommandError::usage(format!("nothing was changed: {}", visible(&why)))
-            .hint(format!("what you wrote is in {}", kept.display())));
+        let error = format!("nothing was changed: {}", why.error);
+        return Err(
+            CommandError { error, ..why }.hint(format!("what you wrote is in {}", kept.display()))
+        );
     }
     ctx.ui.say(&format!("{} is changed", file.display()));
     Ok(Exit::OK)
+}
+
+/// A text that is to be one of the person's files.
+struct New {
+    file: PathBuf,
+    text: String,
+    /// The digest of what the editor was given; none when there was no file.
+    opened: Option<String>,
+    layer: Layer,
+}
+
+impl New {
+    fn put(&self, ctx: &Context) -> Result<(), CommandError> {
+        let source = match self.layer {
+            Layer::Global => Source::Global,
+            Layer::Project => Source::Project,
+        };
+        // No host is started for a text it would refuse.
+        Layers::check(&ctx.home, &self.file, source, &self.text).map_err(unwritten)?;
+        if !launch::is_running(&ctx.home) && Settings::load(&ctx.home).is_err() {
+            return self.mend(ctx);
+        }
+        let cwd = current_dir().map(|here| here.to_string_lossy().into_owned());
+        let request = Request::WriteSettings {
+            text: self.text.clone(),
+            opened: self.opened.clone(),
+            layer: self.layer,
+            cwd,
+        };
+        Ok(ctx.client()?.call::<()>(&request)?)
+    }
+
+    /// No host starts while the global file is broken, and this is what mends it.
+    fn mend(&self, ctx: &Context) -> Result<(), CommandError> {
+        let is_opened = |there: Option<&str>| there.map(host::digest) == self.opened;
+        settings::edit::write(&self.file, &self.text, is_opened).map_err(unwritten)?;
+        ctx.ui.hint("no host could run with the file as it was, so this change is not on record");
+        Ok(())
+    }
+}
+
+fn unwritten(e: settings::Error) -> CommandError {
+    let text = visible(&e.to_string());
+    match e {
+        settings::Error::Invalid { .. } => CommandError::usage(text),
+        settings::Error::Changed(_) => CommandError::failed(text).hint(host::CHANGED_HINT),
+        _ => CommandError::failed(text),
+    }
 }
 
 /// What an empty file begins with.

@@ -1,0 +1,40 @@
+// What of noVNC the window uses; the package brings no types of its own.
+declare module "@novnc/novnc" {
+  export interface RawChannel {
+    binaryType: string;
+    readonly protocol: string;
+    readonly readyState: number;
+    onopen: ((event: unknown) => void) | null;
+    onmessage: ((event: { data: ArrayBuffer }) => void) | null;
+    onclose: ((event: { code: number; reason: string }) => void) | null;
+    onerror: ((event: unknown) => void) | null;
+    send(data: Uint8Array | ArrayBuffer): void;
+    close(): void;
+  }
+
+  export interface RfbEvents {
+    connect: CustomEvent<object>;
+    disconnect: CustomEvent<{ clean: boolean }>;
+    credentialsrequired: CustomEvent<{ types: string[] }>;
+    securityfailure: CustomEvent<{ status: number; reason?: string }>;
+    serververification: CustomEvent<{ type: string }>;
+    clipboard: CustomEvent<{ text: string }>;
+  }
+
+  export default class RFB {
+    constructor(place: HTMLElement, channel: RawChannel, options?: { shared?: boolean; credentials?: { password?: string } });
+    viewOnly: boolean;
+    focusOnClick: boolean;
+    scaleViewport: boolean;
+    resizeSession: boolean;
+    background: string;
+    addEventListener<E extends keyof RfbEvents>(name: E, listener: (event: RfbEvents[E]) => void): void;
+    disconnect(): void;
+    focus(options?: FocusOptions): void;
+    blur(): void;
+    sendKey(keysym: number, code: string, down?: boolean): void;
+    clipboardPasteFrom(text: string): void;
+    /** The server says how large its screen is. */
+    protected _resize(width: number, height: number): void;
+  }
+}

@@ -1,0 +1,188 @@
+// Settings for people: what their groups are called, who decided them, what may be typed, and which
+// changes let boxes do more.
+import type { Agent } from "./bindings/Agent";
+import type { SettingFrom } from "./bindings/SettingFrom";
+import type { SettingKind } from "./bindings/SettingKind";
+import type { SettingView } from "./bindings/SettingView";
+import { parseCount, parseCpus, parseSize } from "./limits";
+import { AGENT_TITLES } from "./words";
+
+/** By the first word of the key, in the order people look for them. */
+const HEADINGS: Record<string, string> = {
+  approvals: "Questions",
+  box: "Boxes",
+  integrations: "Integrations",
+  gh: "GitHub",
+  secrets: "Credentials",
+  claude: "Claude Code",
+  codex: "Codex",
+  opencode: "OpenCode",
+  autopause: "Pausing boxes nobody uses",
+  queue: "Background jobs",
+  checkpoint: "Checkpoints",
+  code: "Editor",
+  shell: "Shells",
+  attach: "Showing sessions",
+  proxy: "Addresses of boxes",
+  engine: "Engine",
+  relay: "How often boxes may ask",
+  workspace: "Trust in agentbox.yaml",
+  update: "Updates",
+};
+
+export interface Group {
+  name: string;
+  heading: string;
+  settings: SettingView[];
+}
+
+export function grouped(settings: readonly SettingView[]): Group[] {
+  const order = Object.keys(HEADINGS);
+  const groups = new Map<string, SettingView[]>();
+  for (const setting of settings) {
+    const name = setting.key.split(".")[0] ?? setting.key;
+    groups.set(name, [...(groups.get(name) ?? []), setting]);
+  }
+  const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length);
+  return [...groups]
+    .map(([name, all]) => ({ name, heading: HEADINGS[name] ?? name.charAt(0).toUpperCase() + name.slice(1), settings: all }))
+    .sort((a, b) => place(a.name) - place(b.name));
+}
+
+/** Whether somebody who typed this looks for the setting. */
+export function fits(setting: SettingView, text: string): boolean {
+  const all = `${setting.key} ${setting.about} ${setting.value ?? ""}`.toLowerCase();
+  return text.toLowerCase().split(/\s+/).every((word) => all.includes(word));
+}
+
+/** Who decided it. */
+export const FROM: Record<SettingFrom, string> = {
+  default: "The default.",
+  global: "Set by you, for all projects.",
+  project: "Set by you, for this project.",
+  workspace: "Set by this project's agentbox.yaml.",
+};
+
+/** What may be typed; empty for what is chosen. */
+export function expects(kind: SettingKind): string {
+  switch (kind.kind) {
+    case "whole":
+      if (kind.most !== null) return `A whole number from ${kind.least} to ${kind.most}.`;
+      return kind.least > 0 ? `A whole number of at least ${kind.least}.` : "A whole number.";
+    case "size":
+      return "A size, such as 512m or 4g.";
+    case "cpus":
+      return "A number of processors, such as 2 or 1.5.";
+    case "hours":
+      return "A stretch of the day, such as 22:00-07:00.";
+    case "address":
+      return "An address, such as https://api.example.com.";
+    case "words":
+      return "One entry a line.";
+    default:
+      return "";
+  }
+}
+
+/** Whether the host can take what was typed; only it knows whether it does. */
+export function isValid(kind: SettingKind, text: string): boolean {
+  switch (kind.kind) {
+    case "whole": {
+      const number = parseCount(text);
+      return number !== null && number >= kind.least && (kind.most === null || number <= kind.most);
+    }
+    case "size":
+      return parseSize(text) !== null;
+    case "cpus":
+      return parseCpus(text) !== null;
+    case "hours":
+      return /^\s*\d{1,2}:\d{2}\s*-\s*\d{1,2}:\d{2}\s*$/.test(text);
+    case "address":
+      return /^https?:\/\/\S+$/.test(text.trim());
+    case "words":
+      return true;
+    default:
+      return text.trim() !== "";
+  }
+}
+
+/** `[a, b c]` as lines. */
+export function lines(value: string | null): string {
+  const inside = /^\[(.*)\]$/s.exec(value?.trim() ?? "")?.[1];
+  return inside === undefined ? (value ?? "") : inside.split(", ").join("\n");
+}
+
+/** Lines, or what commas part, as a list the host reads. */
+export function list(text: string): string {
+  const all = text.includes("\n") ? text.split("\n") : text.split(",");
+  return JSON.stringify(all.map((word) => word.trim()).filter((word) => word !== ""));
+}
+
+/** As people read it. */
+export function shown(setting: SettingView, value: string | null): string {
+  if (value === null || value === "") return "not set";
+  if (setting.takes.kind === "bool") return value === "true" ? "on" : "off";
+  return value;
+}
+
+/** How it is set at a terminal. */
+export function command(key: string, project: string | null): string {
+  return `agentbox config set ${key} VALUE${project === null ? " --global" : ""}`;
+}
+
+export interface Loosening {
+  title: string;
+  /** What boxes may do then. */
+  allows: string;
+}
+
+/** What a change to this value lets boxes do that they could not do before; none when it is nothing of note. */
+export function loosening(setting: SettingView, value: string | null): Loosening | null {
+  const { key } = setting;
+  if (value === null || value === setting.value) return null;
+  const [first, second, third] = key.split(".");
+  if (key === "approvals.mode" && value === "safe") {
+    return {
+      title: "Let safe writes pass without a question?",
+      allows: "Boxes then push to their own branch, open pull requests from it and copy files within their folder without asking you. Everything else still asks.",
+    };
+  }
+  if (first === "integrations" && third === "autoApproveWrites" && value === "true") {
+    return {
+      title: `Let writes to ${second} pass without a question?`,
+      allows: `Boxes then create, change and delete at ${second} in your name without asking you. What they did stands in the activity.`,
+    };
+  }
+  if (key === "gh.checkout" && value === "true") {
+    return {
+      title: "Let boxes change your own branch?",
+      allows: "A pull request that a box checks out with gh pr checkout is then also checked out in your own repository on this computer.",
+    };
+  }
+  if (key === "box.docker" && value === "on") {
+    return {
+      title: "Give boxes a container engine of their own?",
+      allows: "New boxes then run with more rights on this computer's engine: what keeps an agent in is weaker than in a box without one.",
+    };
+  }
+  if (key === "box.withEnv" && value === "true") {
+    return {
+      title: "Take .env files along into new boxes?",
+      allows: "Credentials in files that git ignores are then in the hands of every new box.",
+    };
+  }
+  if (key === "secrets.backend" && value === "file") {
+    return {
+      title: "Keep credentials in files?",
+      allows: "Credentials are then in files that only you can read, and no longer in the keychain: every program that you run can read them.",
+    };
+  }
+  const agent = AGENT_TITLES[first as Agent] as string | undefined;
+  if (agent && second === "login" && value === "true") {
+    return {
+      title: `Give boxes your login of ${agent}?`,
+      allows: `Agents in boxes then use your account of ${agent}, and what runs in a box can read that login.`,
+    };
+  }
+  return null;
+}
