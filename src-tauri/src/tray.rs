@@ -58,7 +58,9 @@ async fn theme(app: &AppHandle) -> Theme {
     let (changes, theme) = watch::channel(());
     let followed = on_main(app, move |_| {
         #[cfg(target_os = "linux")]
-        crate::panel::on_change(move || drop(changes.send(())));
+        crate::panel::on_change(move || {
+            let _ = changes.send(());
+        });
         Ok(())
     });
     followed.await.ok().map(|()| theme)

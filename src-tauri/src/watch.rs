@@ -144,6 +144,7 @@ mod tests {
     use super::*;
     use crate::live::samples::a_box;
     use AgentState::{Compacting, Done, EndPlan, Error, Question, Ready, Waiting, Working};
+    use BoxState::{Creating, Missing, Paused, Running, Stopped, Unknown};
     use protocol::boxes::Endpoints;
     use protocol::looking::BoxLimits;
 
@@ -153,7 +154,6 @@ mod tests {
             let view = a_box(1, "fix-login", "shop", state);
             end_by_itself(&details(view, exit_code, out_of_memory))
         };
-        use BoxState::{Running, Stopped};
         for stopped in [0, 130, 143] {
             assert_eq!(of(Some(stopped), false, Stopped), None);
         }
@@ -171,7 +171,6 @@ mod tests {
             let live = Live { boxes: boxes.into_iter().collect(), ..Live::default() };
             has_gone_down(&live, &a_box(1, "fix-login", "shop", after))
         };
-        use BoxState::{Creating, Missing, Paused, Running, Stopped, Unknown};
         assert!(of(Some(Running), Stopped));
         assert!(of(Some(Paused), Stopped));
         for (before, after) in [

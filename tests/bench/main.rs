@@ -10,6 +10,7 @@
 mod world;
 
 mod boxes;
+mod desktop;
 mod measure;
 mod raw;
 mod relay;
@@ -54,8 +55,7 @@ fn main() {
     memory("  after all of the above", &measured(world.host_pid().as_raw()), "30 MB");
     drop(world);
     if wanted("desktop") {
-        let desktop = World::desktop();
-        memory("agentbox-desktop, window closed", &measured(desktop.host_pid().as_raw()), "70 MB");
+        desktop::run();
     }
 }
 

@@ -44,3 +44,8 @@ pub fn measured(pid: i32) -> [String; 2] {
 pub fn memory(what: &str, [resident, proportional]: &[String; 2], budget: &str) {
     println!("{what:<46} {resident:>10} {proportional:>10} {:>7} {budget:>8}", "");
 }
+
+/// A figure that has no floor.
+pub fn figure(what: &str, value: &str, budget: &str) {
+    println!("{what:<46} {value:>29} {budget:>8}");
+}

@@ -378,6 +378,10 @@ fn questions_come_one_after_the_other() {
     let texts = world.screen().texts(APP, "docs-bot asks");
     assert!(texts.iter().all(|t| !t.starts_with("1 of")), "{texts:?}");
     assert_eq!(world.questions().len(), 1, "the second one is still open");
+    // What comes right after the first dialog is not for the second: see below.
+    eventually(SOON, "the end of the grace", || {
+        world.screen().exists(APP, "docs-bot asks", "Allow once").then_some(())
+    });
     world.screen().press(APP, "docs-bot asks", "Deny", SOON);
     assert_eq!(second.end().code, Some(10));
     eventually(AT_ONCE, "no dialog", || dialog(&world).is_none().then_some(()));
@@ -416,6 +420,9 @@ fn a_double_click_answers_one_question() {
     dialog_is(&world, "fix-login asks");
     let second = world.push("docs-bot");
     dialog_says(&world, "fix-login asks", "1 of 2");
+    eventually(SOON, "the end of the grace", || {
+        world.screen().exists(APP, "fix-login asks", "Allow once").then_some(())
+    });
     let (x, y) = world.screen().place(APP, "fix-login asks", "Allow once", SOON);
     let mut mouse = world.session().command("xdotool");
     mouse.args(["mousemove", &x.to_string(), &y.to_string()]);

@@ -20,7 +20,7 @@ carry:
   - {src: ~/second, dest: /opt}
   - {src: ~/third, dest: /usr/bin/git/x}
   - ~/folder
-  - {src: ~/fourth, dest: /agentbox/objects/0/x}
+  - {src: ~/fourth, dest: /agentbox/objects/0/objects/x}
   - {src: ~/fifth, dest: /opt/fifth}
 tasks:
   seen: {command: touch /workspace/ran}
@@ -56,7 +56,7 @@ fn carry_a_failed_entry_fails_the_create_and_the_box_is_kept_unstarted() {
     for (src, dest, why) in [
         ("second", "/opt", "it is a folder"),
         ("third", "/usr/bin/git/x", "Not a directory"),
-        ("fourth", "/agentbox/objects/0/x", "Read-only file system"),
+        ("fourth", "/agentbox/objects/0/objects/x", "Read-only file system"),
     ] {
         let start = format!("{}/{src} → {dest}: ", home.display());
         let row = said.lines().find(|row| row.contains(&start));
@@ -70,7 +70,7 @@ fn carry_a_failed_entry_fails_the_create_and_the_box_is_kept_unstarted() {
     assert!(!world.in_box("cf", "test -e ran -o -e /run/agentbox/token").status.success());
     let list = carried(&world, "cf");
     assert_eq!(list.len(), 6, "{list:?}");
-    assert_eq!(failed(&list), ["/opt", "/usr/bin/git/x", "/agentbox/objects/0/x"]);
+    assert_eq!(failed(&list), ["/opt", "/usr/bin/git/x", "/agentbox/objects/0/objects/x"]);
     assert!(list.iter().all(|one| one["approvedAt"].as_u64().is_some_and(|at| at > 0)), "{list:?}");
     let records = world.json(&["audit", "cf"])["records"].as_array().unwrap().clone();
     let noted = records.iter().find(|record| record["kind"] == "carried").unwrap();
@@ -87,7 +87,7 @@ fn carry_a_failed_entry_fails_the_create_and_the_box_is_kept_unstarted() {
     assert!(said.contains("1 carried entry"), "{said}");
     assert!(said.contains("Read-only file system"), "{said}");
     assert_eq!(world.box_ok("cf", "cat /opt"), "second");
-    assert_eq!(failed(&carried(&world, "cf")), ["/usr/bin/git/x", "/agentbox/objects/0/x"]);
+    assert_eq!(failed(&carried(&world, "cf")), ["/usr/bin/git/x", "/agentbox/objects/0/objects/x"]);
 
     world.ok(&["destroy", "-y", "cf"]);
     nothing_is_left(&world, "destroyed");
@@ -102,7 +102,7 @@ fn carry_best_effort_makes_the_box_and_says_what_it_lacks() {
     let args = ["create", "-n", "cb", "--carry-yes", "--carry-best-effort"];
     let (code, out, said) = run(&world, &args, &[]);
     assert_eq!(code, Some(0), "{said}");
-    for dest in ["/opt: ", "/usr/bin/git/x: ", "/agentbox/objects/0/x: "] {
+    for dest in ["/opt: ", "/usr/bin/git/x: ", "/agentbox/objects/0/objects/x: "] {
         let warning = |row: &&str| row.starts_with("warning: carry: not copied: ");
         assert!(said.lines().filter(warning).any(|row| row.contains(dest)), "{dest}: {said}");
     }
@@ -172,5 +172,7 @@ fn carry_a_placeholder_without_a_value_is_told() {
     assert!(!said.contains("AGENTBOX_BOX_NAME"), "{said}");
     let inside = world.box_ok("cp-unfilled", "cat ~/app.env");
     assert_eq!(inside, "cp-unfilled {{AGENTBOX_HOST_WORKSPACE}}");
+    // By its folder's name nobody would find it any more.
+    world.ok(&["destroy", "-y", "cp-unfilled"]);
     fs::remove_dir_all(&odd).unwrap();
 }

@@ -52,7 +52,7 @@ fn busy(name: &str) -> (World, String) {
     stand_in(&world, name, "claude");
     world.ok(&["claude", "start", name, "-d"]);
     pane_shows(&world, name, "claude", "up");
-    let id = made["box"]["id"].as_str().unwrap().to_owned();
+    let id = made["id"].as_str().unwrap().to_owned();
     (world, id)
 }
 
@@ -110,8 +110,14 @@ fn every_page_is_usable_by_everybody_in_light_and_dark() {
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
-    world.ok(&["deny", "--all"]);
+    deny_all(&world);
     push.end();
+}
+
+fn deny_all(world: &World) {
+    for question in world.questions() {
+        world.ok(&["deny", question["id"].as_str().unwrap()]);
+    }
 }
 
 /// Nothing is being read any more.
@@ -164,12 +170,7 @@ fn a_boxs_page_shows_what_the_box_does() {
 
     open(&browser, &page, &format!("box/{box_id}/terminal"));
     browser.click(&browser.find(&id("new-shell"), SOON));
-    let keys = browser.find(".xterm-helper-textarea", SOON);
-    eventually_or(SOON, "a shell in the page", || {
-        browser.type_text(&keys, &format!("echo typed > /tmp/typed{ENTER}"));
-        let found = world.in_box("win-box", "cat /tmp/typed");
-        if found.status.success() { Ok(()) } else { Err(crate::world::text(&found.stderr)) }
-    });
+    types_into_shell(&browser, &world, "win-box");
 
     open(&browser, &page, &format!("box/{box_id}/logs"));
     browser.find(&id("log-lines"), SOON);
@@ -198,7 +199,7 @@ fn every_page_opens_in_the_window() {
     std::fs::write(world.project().join("agentbox.yaml"), YAML).unwrap();
     let made = world.create("win-kit");
     world.ok(&["wait", "win-kit"]);
-    let box_id = made["box"]["id"].as_str().unwrap().to_owned();
+    let box_id = made["id"].as_str().unwrap().to_owned();
     let tabs = TABS.map(|tab| (format!("box/{box_id}/{tab}"), "win-kit"));
     let all = PAGES.iter().map(|(page, words)| ((*page).to_owned(), *words)).chain(tabs);
     for (at, words) in all {
@@ -210,20 +211,29 @@ fn every_page_opens_in_the_window() {
         window.shoot(&format!("window-{name}"));
         assert_eq!(window.find_all(&id("page-problem")).len(), 0, "{at}");
         if at.ends_with("/terminal") {
-            shell_in(&window, &world);
+            window.click(&window.find(&id("new-shell"), SOON));
+            types_into_shell(&window, &world, "win-kit");
         }
     }
 }
 
-/// Types into a shell that the page starts.
+/// Types into the shell that the page shows.
 #[track_caller]
-fn shell_in(window: &Browser, world: &World) {
-    window.click(&window.find(&id("new-shell"), SOON));
+fn types_into_shell(window: &Browser, world: &World, name: &str) {
+    let rows = "return document.querySelector('.xterm-rows')?.textContent ?? ''";
+    eventually_or(SOON, "a prompt in the page", || {
+        let shown = window.execute(rows, &[]).to_string();
+        if shown.contains('$') { Ok(()) } else { Err(shown) }
+    });
     let keys = window.find(".xterm-helper-textarea", SOON);
-    eventually_or(SOON, "a shell in the window", || {
-        window.type_text(&keys, &format!("echo typed > /tmp/typed{ENTER}"));
-        let found = world.in_box("win-kit", "cat /tmp/typed");
+    window.type_text(&keys, &format!("echo typed-$((40+2)) | tee /tmp/typed{ENTER}"));
+    eventually_or(SOON, "what was typed", || {
+        let found = world.in_box(name, "cat /tmp/typed");
         if found.status.success() { Ok(()) } else { Err(crate::world::text(&found.stderr)) }
+    });
+    eventually_or(SOON, "its output in the page", || {
+        let shown = window.execute(rows, &[]).to_string();
+        if shown.contains("typed-42") { Ok(()) } else { Err(shown) }
     });
 }
 
@@ -245,7 +255,7 @@ fn a_killed_window_never_touches_the_host() {
     assert_eq!(world.questions().len(), 1, "nothing was answered");
     world.ok(&["app", "start"]);
     eventually(SOON, "another window", || window_of(host));
-    world.ok(&["deny", "--all"]);
+    deny_all(&world);
     assert_ne!(push.end().code, Some(0));
 }
 

@@ -10,7 +10,7 @@ use crate::session::Session;
 use crate::wait::{eventually, eventually_or};
 use base64::Engine as _;
 use serde_json::{Value, json};
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -306,7 +306,8 @@ fn free_port() -> u16 {
         .port()
 }
 
-/// HTTP as small as this driver needs it: one connection per request, and a length in the answer.
+/// HTTP as small as these drivers need it: one connection per request, and a length in the answer. One of
+/// them keeps the connection all the same.
 fn exchange(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<Value> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(ANSWER))?;
@@ -316,8 +317,17 @@ fn exchange(port: u16, method: &str, path: &str, body: &str) -> std::io::Result<
         "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n\
          Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
     )?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
-    let start = answer.windows(4).position(|w| w == b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
-    serde_json::from_slice(&answer[start..]).map_err(std::io::Error::other)
+    let mut reader = BufReader::new(stream);
+    let (mut line, mut length) = (String::new(), 0);
+    while reader.read_line(&mut line)? > 2 {
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().map_err(std::io::Error::other)?;
+        }
+        line.clear();
+    }
+    let mut answer = vec![0; length];
+    reader.read_exact(&mut answer)?;
+    serde_json::from_slice(&answer).map_err(std::io::Error::other)
 }

@@ -203,7 +203,7 @@ describe("copies", () => {
   test("out: says where it is, and not to trust it", async () => {
     const { host, user } = await open();
     expect(words("trust")).toContain("not to be trusted");
-    expect(at("copy-out-1").getAttribute("aria-label")).toBe("Copy a.txt to this computer…");
+    expect(at("copy-out-1").getAttribute("aria-label")).toBe("Copy to this computer… a.txt");
     await user.click(at("copy-out-1"));
     await pass(0);
     expect(host.copies).toEqual(["out b00000001:/workspace/a.txt"]);

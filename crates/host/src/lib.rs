@@ -112,7 +112,8 @@ pub fn ctl_binary() -> Option<PathBuf> {
 /// In a clone, in a Linux package, in an app of macOS, seen from the folder of the programs.
 fn ctl_near(programs: &Path) -> Option<PathBuf> {
     let places = ["box", "../lib/agentbox", "../Resources/box"];
-    places.iter().map(|place| programs.join(place).join("agentbox-ctl")).find(|p| p.is_file())
+    let at = |place| programs.join(place).join("agentbox-ctl").canonicalize().ok();
+    places.into_iter().filter_map(at).find(|p| p.is_file())
 }
 
 #[cfg(test)]

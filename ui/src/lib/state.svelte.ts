@@ -59,7 +59,7 @@ export interface Ask {
   problem: ControlError | null;
   /** The rule in the making, while Remember… is open. */
   wish: Wish | null;
-  /** Counts how often it came up or moved without the person's doing; each time is a new pause. */
+  /** Counts how often its own card changed under the person's hands; each time is a new pause. */
   round: number;
 }
 
@@ -81,6 +81,8 @@ export class AppState {
   tab = $state<Tab>("overview");
   /** The task or service whose log is shown; none: the box's own. */
   logOf = $state<string | null>(null);
+  /** Counts how often the page came up or moved under the person's hands: a new pause for every question. */
+  shows = $state(0);
   /** The question the keys answer. */
   current = $state<QuestionId | null>(null);
   /** The box to bring into view. */
@@ -244,7 +246,7 @@ export class AppState {
 
   /** The page came up or moved under the person's hands: every yes waits anew. */
   shownAgain(): void {
-    for (const ask of this.asks) ask.round += 1;
+    this.shows += 1;
   }
 
   /** Moves the keys to the next or previous open question. */
