@@ -39,7 +39,7 @@ pub fn watch<R: Runtime>(window: &WebviewWindow<R>) {
         let _ = match event {
             DragDropEvent::Enter { paths, .. } => there.emit(OVER, Some(names(paths))),
             DragDropEvent::Drop { paths, .. } => {
-                *there.state::<Dropped>().lock() = paths.clone();
+                there.state::<Dropped>().lock().clone_from(paths);
                 let _ = there.emit(OVER, None::<Vec<String>>);
                 there.emit(DROPPED, names(paths))
             }

@@ -2,7 +2,8 @@
 
 use crate::measure::{figure, measured, memory};
 use crate::world::{SOON, World};
-use agentbox_e2e::session::Options;
+use agentbox_e2e::crowd::{Crowd, Size};
+use agentbox_e2e::session::{Options, Session};
 use agentbox_e2e::tray::Tray;
 use agentbox_e2e::wait::eventually;
 use agentbox_e2e::webdriver::Browser;
@@ -31,6 +32,36 @@ pub fn run() {
     let pids = webview_processes();
     let all: u64 = pids.iter().map(|pid| rss_kb(*pid)).sum();
     figure("window open: its processes", &format!("{} MB RSS", all / 1024), "-");
+    drop(window);
+    crowd();
+}
+
+/// A window with more to show than anybody has.
+fn crowd() {
+    let session = Session::start(Options { dunst: false, keyring: false, panel: false });
+    let home = session.dir().join("crowd");
+    let _crowd = Crowd::gather(&home, Size { boxes: 200, questions: 5, lines: 100_000 });
+    let program = World::programs().join("agentbox-desktop");
+    let home = home.to_str().unwrap();
+    let begun = Instant::now();
+    let at = ["--window", "--page", "inbox"];
+    let window = Browser::open_with(&session, &program, &at, &[("AGENTBOX_HOME", home)]);
+    let id = |testid: &str| format!("[data-testid='{testid}']");
+    window.find_text(&id("nav-inbox"), "1000", SOON);
+    figure("window with 1 000 questions: open", &ms(begun.elapsed()), "-");
+    let key = |what: &str| {
+        figure(&format!("  a key, {what}"), &format!("{:.0} ms", window.latency("j")), "100 ms");
+    };
+    key("1 000 questions");
+    window.click(&window.find(&id("nav-boxes"), SOON));
+    window.find_text("main", "box-0", SOON);
+    key("200 boxes");
+    window.click(&window.find(&id("show-box-0"), SOON));
+    let begun = Instant::now();
+    window.click(&window.find(&id("tab-logs"), SOON));
+    window.find_text(&id("log-length"), "100000 lines", Duration::from_secs(120));
+    figure("  100 000 lines of log: read", &ms(begun.elapsed()), "-");
+    key("100 000 lines");
 }
 
 fn ms(time: Duration) -> String {

@@ -192,6 +192,24 @@ impl Browser {
         self.post("/actions", &keys);
     }
 
+    /// From a key to the next picture, in milliseconds, the middle of several.
+    #[track_caller]
+    pub fn latency(&self, key: &str) -> f64 {
+        let script = format!(
+            "const done = arguments[0], times = [];
+             const once = () => {{
+               const begun = performance.now();
+               document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {{ key: '{key}', bubbles: true }}));
+               requestAnimationFrame(() => setTimeout(() => {{
+                 times.push(performance.now() - begun);
+                 times.length < 15 ? setTimeout(once, 30) : done(times.sort((a, b) => a - b)[7]);
+               }}));
+             }};
+             once();"
+        );
+        self.execute_async(&script).as_f64().expect("a number")
+    }
+
     /// Where an element is in the page: left, top, width, height.
     #[track_caller]
     pub fn place(&self, element: &Element) -> [f64; 4] {

@@ -74,7 +74,7 @@ pub fn start_app(home: &Path, client: &Client) -> Result<(), CommandError> {
 
 fn has_desktop() -> bool {
     let set = |name: &&str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
-    cfg!(target_os = "macos") || ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(|name| set(&name))
+    cfg!(target_os = "macos") || ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(set)
 }
 
 fn installed_app() -> Option<PathBuf> {
