@@ -4,7 +4,9 @@ cask "agentbox" do
   arch arm: "aarch64", intel: "x64"
 
   version "0.1.0"
-  sha256 :no_check # the sums of both dmgs, once there are any
+  # Of the dmgs, once there are any; until then nothing installs.
+  sha256 arm:   "0000000000000000000000000000000000000000000000000000000000000000",
+         intel: "0000000000000000000000000000000000000000000000000000000000000000"
 
   url "https://github.com/agentbox/agentbox/releases/download/v#{version}/AgentBox_#{version}_#{arch}.dmg"
   name "AgentBox"

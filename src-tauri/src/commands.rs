@@ -57,8 +57,13 @@ pub async fn begin(
 
 /// Ends a long call or a stream.
 #[tauri::command]
-pub fn hang_up(window: State<'_, Window>, number: u32) {
-    window.hang_up(number);
+pub async fn hang_up(window: State<'_, Window>, number: u32) -> Result<(), ControlError> {
+    let window = window.inner().clone();
+    waiting(move || {
+        window.hang_up(number);
+        Ok(())
+    })
+    .await
 }
 
 /// Carries a stream to the channel until it ends.
@@ -94,8 +99,18 @@ pub async fn stream_write(
 }
 
 #[tauri::command]
-pub fn stream_resize(window: State<'_, Window>, number: u32, cols: u16, rows: u16) {
-    window.resize(number, cols, rows);
+pub async fn stream_resize(
+    window: State<'_, Window>,
+    number: u32,
+    cols: u16,
+    rows: u16,
+) -> Result<(), ControlError> {
+    let window = window.inner().clone();
+    waiting(move || {
+        window.resize(number, cols, rows);
+        Ok(())
+    })
+    .await
 }
 
 /// The page has drawn so many bytes.

@@ -75,8 +75,14 @@ pub async fn copy_dropped(
     dropped: State<'_, Dropped>,
     id: BoxId,
     to: String,
+    names: Vec<String>,
 ) -> Result<usize, ControlError> {
     let from = std::mem::take(&mut *dropped.lock());
+    // What the person said yes to is what was shown to them.
+    if self::names(&from) != names {
+        let text = "Other files were dropped meanwhile, so nothing was copied.";
+        return Err(ControlError::new(ErrorCode::Failed, text).hint("Drop them once more."));
+    }
     put(window.inner().clone(), home.0.clone(), id, from, to).await
 }
 

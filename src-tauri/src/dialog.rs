@@ -160,6 +160,7 @@ fn open(api: &Api, question: Question) {
         }
         if leaves { Propagation::Stop } else { Propagation::Proceed }
     });
+    let (shown, asked) = (api.clone(), question.id.clone());
     let api = api.clone();
     dialog.connect_response(move |_, response| match response {
         layout::REMEMBER => turn(&question.id),
@@ -167,6 +168,7 @@ fn open(api: &Api, question: Question) {
         other => answered(&api, &question, other),
     });
     place::put(&dialog);
+    shown.broker().shown_again(&asked);
     dialog.show();
 }
 

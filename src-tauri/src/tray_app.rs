@@ -12,7 +12,7 @@ use crate::{Failure, display, keyring, logging, page::Page, tray, watch};
 use host::client::Client;
 use host::{Api, Host, Kind, Options, StartError};
 use protocol::boxes::BoxView;
-use protocol::control::Request;
+use protocol::control::{HostStatus, Request};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tauri::{AppHandle, RunEvent};
@@ -30,6 +30,9 @@ pub fn run(open: Option<Link>) -> Result<(), Failure> {
     let settings = settings::Settings::load(&home).map_err(|e| Failure::new(e.to_string()))?;
     let runtime = runtime()?;
     tauri::async_runtime::set(runtime.handle().clone());
+    if open.is_some() {
+        may_follow_a_link(&home)?;
+    }
     let signals = runtime.block_on(async { Signals::listen() })?;
     let options = Options { home: home.clone(), kind: Kind::Desktop, settings };
     let host = match runtime.block_on(Host::start(options)) {
@@ -40,6 +43,18 @@ pub fn run(open: Option<Link>) -> Result<(), Failure> {
     tracing::info!(home = %home.display(), "the desktop host runs");
     start_at_login();
     desktop(home, host, signals, open)
+}
+
+/// A link may come from anywhere, and taking over from a host without a desktop denies its open questions.
+fn may_follow_a_link(home: &Path) -> Result<(), Failure> {
+    let status = Client::new(home).call::<HostStatus>(&Request::Status);
+    if status.is_ok_and(|status| status.kind == "headless") {
+        return Err(Failure::new(
+            "AgentBox runs without a desktop, so there is no window to open.",
+        )
+        .hint("agentbox app start brings it to this desktop."));
+    }
+    Ok(())
 }
 
 /// As the settings say; the program may lie elsewhere since they were made.

@@ -122,3 +122,19 @@ fn boxes_16_48_a_box_without_a_screen_says_so() {
     has_no_screen(&world, "sightless");
     assert_eq!(world.json(&["list"])["boxes"][0]["state"], "stopped", "it is not started for that");
 }
+
+/// In the window itself, which decodes it without a browser's help.
+#[test]
+fn a_screen_is_drawn_in_the_window() {
+    let mut world = World::desktop_before(Options::default());
+    world.configure("box: {stage: desktop}\n");
+    world.start_serve();
+    let made = world.create("inwin");
+    draw(&world, "inwin", "ff7700", "0044aa");
+    let page = format!("box/{}/screen", made["id"].as_str().unwrap());
+    let program = world.program("agentbox-desktop");
+    let window = Browser::open(world.session(), &program, &["--window", "--page", &page]);
+    shows(&window, "ff7700", "0044aa", "window-box-screen");
+    draw(&world, "inwin", "117733", "eecc66");
+    shows(&window, "117733", "eecc66", "window-box-screen-later");
+}

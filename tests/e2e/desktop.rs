@@ -321,3 +321,67 @@ fn quit_in_the_tray_ends_the_host_and_leaves_the_boxes() {
         (world.json(&["list"])["boxes"][0]["state"] == "running").then_some(())
     });
 }
+
+/// The screen's server dies in the middle of a question: nothing is allowed, and the next command has a
+/// host again.
+#[test]
+fn a_display_that_goes_away_allows_nothing() {
+    let mut world = World::desktop();
+    world.create("gone");
+    world.commit("gone", "Never seen");
+    let push = world.push("gone");
+    world.question_of("gone");
+    let display = world.session().env()["DISPLAY"].clone();
+    let server = std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let words: Vec<_> = line.split(|b| *b == 0).map(String::from_utf8_lossy).collect();
+        let is_it = words[0].ends_with("Xvfb") && words.iter().any(|word| *word == display);
+        is_it.then(|| nix::unistd::Pid::from_raw(pid))
+    });
+    let server = server.expect("the display's server");
+    nix::sys::signal::kill(server, nix::sys::signal::Signal::SIGKILL).unwrap();
+    world.await_host_end();
+    assert_ne!(push.end().code, Some(0));
+    assert_eq!(world.at_remote("agentbox/gone"), None, "nothing was pushed");
+    // The box goes on, and somebody looks after it again, without a desktop.
+    let boxes = world.json(&["list"]);
+    assert_eq!(boxes["boxes"][0]["state"], "running", "{boxes}");
+    let app = world.agentbox(&["app", "status", "--json"]);
+    let said: serde_json::Value = serde_json::from_slice(&app.stdout).unwrap();
+    assert_eq!((app.status.code(), &said["app"]["headless"]), (Some(1), &true.into()), "{said}");
+    world.ok(&["quit"]);
+}
+
+/// Links and arguments reach the app that runs; they show a page and do nothing else.
+#[test]
+fn links_lead_to_pages_of_the_app_that_runs() {
+    let world = World::desktop();
+    let made = world.create("linked");
+    let program = world.program("agentbox-desktop");
+    let open = |link: &str| world.command(&program).arg(link).output().unwrap();
+    let bad = open("agentbox://answer/1?verdict=allow");
+    assert_eq!(bad.status.code(), Some(2), "{}", String::from_utf8_lossy(&bad.stderr));
+    assert!(pages(&world).is_empty());
+    assert!(open("agentbox://box/linked/logs").status.success());
+    let wanted = format!("box/{}/logs", made["id"].as_str().unwrap());
+    eventually_or(SOON, "the window at the box's log", || {
+        let at = pages(&world);
+        if at == [wanted.clone()] { Ok(()) } else { Err(format!("{at:?}")) }
+    });
+    // The next one is told to the window that is there.
+    assert!(open("agentbox://settings").status.success());
+    assert_eq!(window_processes(&world), 1);
+}
+
+/// Starting at login is a file that comes and goes with the setting.
+#[test]
+fn the_app_starts_at_login_when_it_is_wanted() {
+    let world = World::desktop();
+    let file = world.session().home().join(".config/autostart/agentbox.desktop");
+    world.ok(&["config", "set", "desktop.launchAtLogin", "true", "--global"]);
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    assert!(text.contains("/agentbox-desktop\""), "{text}");
+    world.ok(&["config", "set", "desktop.launchAtLogin", "false", "--global"]);
+    assert!(!file.exists());
+}

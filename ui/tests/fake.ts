@@ -112,9 +112,9 @@ export class FakeBackend implements Backend {
     return 1;
   }
 
-  async copyDropped(id: BoxId, to: string): Promise<number> {
-    this.copies.push(`dropped ${id}:${to}`);
-    return 1;
+  async copyDropped(id: BoxId, to: string, names: string[]): Promise<number> {
+    this.copies.push(`dropped ${id}:${to} ${names.join()}`);
+    return names.length;
   }
 
   async copyOut(id: BoxId, from: string): Promise<string | null> {

@@ -250,7 +250,7 @@ describe("copies", () => {
     expect(path()).toBe("/ workspace src");
     await user.click(at("confirm-yes-drop"));
     await pass(0);
-    expect(host.copies).toEqual(["dropped b00000001:/workspace"]);
+    expect(host.copies).toEqual(["dropped b00000001:/workspace plan.pdf"]);
     expect(maybe("confirm-drop")).toBeNull();
     expect(words("files-said")).toContain("copied into /workspace.");
   });
@@ -271,6 +271,24 @@ describe("copies", () => {
     await user.click(at("confirm-yes-drop"));
     await pass(0);
     expect(words("confirm-drop")).toContain("it is too large");
+  });
+
+  test("dropped: the names that were shown go along, and that others were dropped meanwhile is said in place", async () => {
+    const { host, user } = await open();
+    const refused = vi.spyOn(host, "copyDropped").mockRejectedValue(error("failed", "Other files were dropped meanwhile.", "Drop them again."));
+    host.drop!.dropped(["plan.pdf", "a\u202eb"]);
+    await pass(0);
+    await user.click(at("confirm-yes-drop"));
+    await pass(0);
+    // As they are, not as they are drawn.
+    expect(refused.mock.calls).toEqual([["b00000001", "/workspace", ["plan.pdf", "a\u202eb"]]]);
+    expect(words("confirm-drop")).toContain("Other files were dropped meanwhile. Drop them again.");
+    expect(words("files-said")).toBe("");
+    // Another drop is another question, without the old answer.
+    host.drop!.dropped(["b.txt"]);
+    await pass(0);
+    expect(words("confirm-drop")).toContain("Copy b.txt into /workspace?");
+    expect(words("confirm-drop")).not.toContain("meanwhile");
   });
 
   test("nothing listens for drops once the page is left or the box stops", async () => {

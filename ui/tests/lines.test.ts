@@ -35,7 +35,7 @@ describe("lines", () => {
     expect(lines.length).toBe(2);
     const first = lines.at(0);
     expect(first?.text).toHaveLength(LONGEST);
-    expect(shown(first!)).toContain(`… (${200_000 - LONGEST} more letters were not kept)`);
+    expect(shown(first!)).toContain(`… (${200_000 - LONGEST} more characters were not kept)`);
     expect(lines.at(1)?.text).toBe("next");
   });
 

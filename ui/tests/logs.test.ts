@@ -274,7 +274,7 @@ describe("wrapping", () => {
     const { give } = await open();
     await give(`${"x".repeat(10_000)}\n`);
     expect(texts()[0]).toHaveLength(4096);
-    expect(rows()[0]?.textContent).toContain("5904 more letters");
+    expect(rows()[0]?.textContent).toContain("5904 more characters");
   });
 });
 

@@ -227,7 +227,7 @@ describe("files from this computer", () => {
     ]);
     expect(words("carry")).toContain("2 entries of this computer in the box, 35 KB together");
     expect(words("carry")).toContain("a pattern matches nothing");
-    expect(words("carry-says")).toContain("AgentBox asks you in a dialog of its own");
+    expect(words("carry-says")).toContain("You are asked before anything is copied: in the dialog, or in the inbox.");
   });
 
   test("are asked about by the host unless they stay here; nothing on the page says yes", async () => {

@@ -122,7 +122,7 @@ describe("the policy, above the rules", () => {
 
   test("says what does not ask, and when it is quiet", async () => {
     await policy({ "approvals.mode": "safe", "approvals.quiet": "22:00-07:00", "integrations.tracker.autoApproveWrites": "true" });
-    expect(words("policy-mode")).toContain("⚠ Writes on a box's own branch or in its folder do not ask.");
+    expect(words("policy-mode")).toContain("⚠ What a box writes on its own branch, or copies to .agentbox/out/<box> in your project, does not ask.");
     expect(words("policy-writes-tracker")).toContain("⚠ Writes to tracker pass without a question.");
     expect(maybe("policy-writes-notes")).toBeNull();
     expect(words("policy-quiet")).toContain("Quiet from 22:00 to 07:00");

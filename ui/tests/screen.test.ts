@@ -277,6 +277,12 @@ describe("through noVNC", () => {
     await user.click(at("paste-to-box"));
     await pass(0);
     expect(wire().sent.slice(-10)).toEqual([6, 0, 0, 0, ...u32(2), 104, 105]);
+    expect(words("screen-told")).toBe("The box has the text of your clipboard now; paste it there.");
+    read.mockResolvedValue("é€😀");
+    await user.click(at("paste-to-box"));
+    await pass(0);
+    expect(wire().sent.slice(-11)).toEqual([6, 0, 0, 0, ...u32(3), 0xe9, 0x3f, 0x3f]);
+    expect(words("screen-told")).toContain("2 characters are “?” there.");
     read.mockRejectedValue(new Error("no"));
     await user.click(at("paste-to-box"));
     await pass(0);
@@ -305,6 +311,77 @@ describe("through noVNC", () => {
     await settle();
     expect(words("screen-lost")).toContain("larger than any");
     expect(wire().ended).toBe(true);
+  });
+
+  /** What SetEncodings says, as numbers with their sign. */
+  function encodings(sent: number[]): number[] {
+    const at = 20; // Behind SetPixelFormat.
+    expect([sent[0], sent[at]]).toEqual([0, 2]);
+    const bytes = new DataView(Uint8Array.from(sent).buffer);
+    return Array.from({ length: bytes.getUint16(at + 2) }, (_, n) => bytes.getInt32(at + 4 + 4 * n));
+  }
+
+  const TIGHT = 7;
+  const TIGHT_PNG = -260;
+  const JPEG = 21;
+  const H264 = 50;
+  const EXTENDED_CLIPBOARD = 0xc0a1e5ce | 0;
+  const rectangle = (encoding: number, width: number, height: number, ...data: number[]) => [0, 0, ...u16(1), ...u16(0), ...u16(0), ...u16(width), ...u16(height), ...u32(encoding), ...data];
+
+  test.each(["desk", "Intel(r) AMT KVM"])("asks %s for pixels alone: no images, no films, no compressed clipboard", async (name) => {
+    const { wire } = await open();
+    await say(wire(), ...VERSION);
+    await say(wire(), 1, NONE);
+    await say(wire(), ...u32(0));
+    const wants = encodings(await say(wire(), ...u16(64), ...u16(48), ...FORMAT, ...u32(name.length), ...text(name)));
+    for (const never of [TIGHT, TIGHT_PNG, JPEG, H264, EXTENDED_CLIPBOARD]) expect(wants).not.toContain(never);
+    // Quality is of images.
+    expect(wants.filter((one) => one >= -32 && one <= -23)).toEqual([]);
+    expect(wants).toEqual(expect.arrayContaining(name === "desk" ? [0, 1, 2, 5, 6, 16, -223, -308, -239] : [0, 1, -223, -308]));
+  });
+
+  test("pixels are drawn, and more is asked for", async () => {
+    const { wire } = await open();
+    await connect(wire());
+    // FramebufferUpdateRequest.
+    expect((await say(wire(), ...rectangle(0, 1, 1, 9, 9, 9, 0)))[0]).toBe(3);
+    expect(maybe("screen-lost")).toBeNull();
+  });
+
+  test.each([
+    ["Tight", TIGHT, [0x90, 3, 1, 2, 3]],
+    ["TightPNG", TIGHT_PNG, [0xa0, 3, 1, 2, 3]],
+    ["JPEG", JPEG, [0xff, 0xd8, 0xff, 0xd9]],
+    ["H.264", H264, [...u32(1), ...u32(0), 0]],
+    ["a number nobody knows", 0x7777, [0]],
+  ])("%s, which nobody asked for, ends it", async (_, encoding, data) => {
+    const { wire } = await open();
+    await connect(wire());
+    await say(wire(), ...rectangle(encoding, 1, 1, ...data));
+    await settle();
+    expect(words("screen-lost")).toContain("in a way AgentBox does not read");
+    expect(wire().ended).toBe(true);
+  });
+
+  test("an extended clipboard is passed over unread, in whatever pieces it comes", async () => {
+    const { wire, user } = await open();
+    await connect(wire());
+    await user.click(at("take-control"));
+    // Provide of a text, with bytes that no inflater takes; and Caps, which would be answered.
+    const provide = [3, 0, 0, 0, ...u32(-9), ...u32(0x10000001), 1, 2, 3, 4, 5];
+    const caps = [3, 0, 0, 0, ...u32(-8), ...u32(0x1f000001), ...u32(1000)];
+    expect(await say(wire(), ...caps, ...provide)).toEqual([]);
+    for (const byte of provide) await say(wire(), byte);
+    expect(maybe("screen-lost")).toBeNull();
+    expect((at("copy-from-box") as HTMLButtonElement).disabled).toBe(true);
+    // What comes behind is read as ever, and a text goes to the box in the plain way.
+    await say(wire(), ...cutText("plain"));
+    expect((at("copy-from-box") as HTMLButtonElement).disabled).toBe(false);
+    vi.spyOn(navigator.clipboard, "readText").mockResolvedValue("hi");
+    wire().sent.length = 0;
+    await user.click(at("paste-to-box"));
+    await pass(0);
+    expect(wire().sent.slice(-10)).toEqual([6, 0, 0, 0, ...u32(2), 104, 105]);
   });
 
   test("words that are no RFB end it", async () => {

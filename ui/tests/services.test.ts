@@ -1,7 +1,7 @@
 // Tasks and services of a box: the picture, the table, and the verbs.
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { BoxStatus } from "../src/lib/bindings/BoxStatus";
-import { layOut, unitsOf } from "../src/lib/graph";
+import { MOST_EDGES, MOST_NODES, layOut, unitsOf } from "../src/lib/graph";
 import { error } from "./fake";
 import { box, boxService, boxTask, units } from "./samples";
 import { at, maybe, openWindow, pass, words } from "./window";
@@ -54,7 +54,24 @@ describe("the order", () => {
     const graph = layOut(unitsOf(status));
     expect(graph.nodes).toHaveLength(4);
     expect(graph.edges).toHaveLength(3);
-    expect(layOut([])).toEqual({ nodes: [], edges: [], columns: 0, rows: 0 });
+    expect(layOut([])).toEqual({ nodes: [], edges: [], left: { nodes: 0, edges: 0 }, columns: 0, rows: 0 });
+  });
+
+  const many = (n: number, of: string) => Array.from({ length: n }, (_, at) => `${of}${at}`);
+
+  test.each<[string, BoxStatus, { nodes: number; edges: number }]>([
+    ["one with 10 000 needs", units({ services: [boxService("web", { needs: many(10_000, "n"), blockedOn: many(10_000, "n") })] }), { nodes: 9801, edges: 9801 }],
+    ["a chain of 10 000", units({ services: many(10_000, "s").map((name, at) => boxService(name, { needs: [`s${at + 1}`] })) }), { nodes: 9801, edges: 9801 }],
+    ["200 that all need each other", units({ services: many(200, "s").map((name) => boxService(name, { needs: many(200, "s") })) }), { nodes: 0, edges: 200 * 199 - 400 }],
+  ])("%s: no more than one reads is laid out, in no time, and the rest is counted", (_, status, left) => {
+    vi.useRealTimers();
+    const all = unitsOf(status);
+    const began = performance.now();
+    const graph = layOut(all);
+    expect(performance.now() - began).toBeLessThan(50);
+    expect(graph.nodes.length).toBeLessThanOrEqual(MOST_NODES);
+    expect(graph.edges.length).toBeLessThanOrEqual(MOST_EDGES);
+    expect(graph.left).toEqual(left);
   });
 
   test("a host that leaves out what there is not breaks nothing", () => {
@@ -91,6 +108,18 @@ describe("the tab", () => {
     expect(words("node-gho\u202est")).toBe("gho⟨U+202E⟩st ? is not there");
     expect(words("row-web")).toContain("gho⟨U+202E⟩st (is not there)");
     expect((at("node-gho\u202est") as HTMLButtonElement).disabled).toBe(true);
+    expect(at("node-gho\u202est").title).toBe("gho⟨U+202E⟩st is not in agentbox.yaml");
+    expect(at("node-web").title).toBe("web: waits for gho⟨U+202E⟩st");
+    expect(maybe("not-drawn")).toBeNull();
+  });
+
+  test("says how much of a crowd is not drawn, and lists no more needs than one reads", async () => {
+    const needs = Array.from({ length: 10_000 }, (_, at) => `n${at}`);
+    await open(units({ services: [boxService("web", { state: "waiting", needs, blockedOn: needs })] }));
+    expect(words("not-drawn")).toBe("Not drawn: 9801 more names and 9801 lines. The table below has every task and service.");
+    expect(words("row-web")).toContain("n49 (is not there) and 9950 more");
+    expect(at("node-web").title).toMatch(/n29 and 9970 more$/);
+    expect(at("graph").querySelectorAll("button")).toHaveLength(200);
   });
 
   test("a click leads to its log", async () => {

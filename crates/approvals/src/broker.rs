@@ -157,6 +157,15 @@ impl Broker {
         shown.for_each(|at| *at = Instant::now());
     }
 
+    /// A surface that shows one question after the other shows this one now: a yes waits anew.
+    pub fn shown_again(&self, id: &QuestionId) {
+        let mut state = self.inner.lock();
+        let found = state.pending.iter_mut().find(|p| p.question.id == *id);
+        if let Some(at) = found.and_then(|p| p.shown.as_mut()) {
+            *at = Instant::now();
+        }
+    }
+
     /// Somebody could answer right now.
     pub fn is_attended(&self) -> bool {
         self.inner.lock().sinks.iter().any(|sink| sink.is_attached())

@@ -28,7 +28,8 @@ pub(crate) fn canonical_folder(path: &Path) -> Result<PathBuf, Error> {
     }
 }
 
-/// A short name for a project root that is safe in a label and a file name. Nothing is kept safe by it.
+/// A short name for a project root that is safe in a label and a file name. Whoever
+/// names folders can make two the same: what is found by it has to say whose it is.
 pub fn project_hash(root: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let path = root.as_os_str().as_bytes();

@@ -2,7 +2,7 @@
 //!
 //! The file is ours by its name and its first lines; one that somebody changed is left alone.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 const MARK: &str = "X-AgentBox=true";
@@ -16,9 +16,17 @@ pub fn set(wanted: bool, app: &Path) -> io::Result<bool> {
 }
 
 fn set_in(file: &Path, wanted: bool, app: &Path) -> io::Result<bool> {
-    let now = std::fs::read_to_string(file).ok();
+    let now = match std::fs::read_to_string(file) {
+        Ok(text) => Some(text),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        Err(e) => return Err(e),
+    };
     if now.as_ref().is_some_and(|text| !text.contains(MARK)) {
         return Err(io::Error::other(format!("{} is not AgentBox's own", file.display())));
+    }
+    // Where an AppImage is unpacked while it runs: somebody else could have that name by the next login.
+    if wanted && app.to_string_lossy().starts_with("/tmp/.mount_") {
+        return Err(io::Error::other(format!("{} does not stay where it is", app.display())));
     }
     let text = wanted.then(|| entry(app)).transpose()?;
     if now == text {
@@ -26,8 +34,12 @@ fn set_in(file: &Path, wanted: bool, app: &Path) -> io::Result<bool> {
     }
     match text {
         Some(text) => {
-            std::fs::create_dir_all(file.parent().unwrap_or(Path::new("/")))?;
-            std::fs::write(file, text)?;
+            // By another name first: a link there is replaced, not followed.
+            let folder = file.parent().unwrap_or(Path::new("/"));
+            std::fs::create_dir_all(folder)?;
+            let mut new = tempfile::NamedTempFile::new_in(folder)?;
+            new.write_all(text.as_bytes())?;
+            new.persist(file).map_err(|e| e.error)?;
         }
         None => std::fs::remove_file(file)?,
     }

@@ -133,6 +133,11 @@ impl Writer {
         frame::write(&mut self.stream, Kind::Resize, &[a, b, c, d])
     }
 
+    /// Another handle of the same.
+    pub fn another(&self) -> io::Result<Self> {
+        Ok(Self { stream: self.stream.try_clone()? })
+    }
+
     /// Ends the conversation from this side, and what was asked for with it, also where that would go
     /// on without anybody.
     pub fn call_off(&mut self) {

@@ -51,9 +51,26 @@ pub fn project_layers(home: &Path, root: &Path) -> Result<Layers, settings::Erro
 
 /// The person's own files. What holds for a folder holds for those in it.
 pub(crate) fn own_layers(home: &Path, root: &Path) -> Result<Layers, settings::Error> {
-    let mut dirs: Vec<PathBuf> = root.ancestors().map(|root| project_dir(home, root)).collect();
+    let mut dirs: Vec<PathBuf> = Vec::new();
+    for root in root.ancestors() {
+        let dir = project_dir(home, root);
+        of_this_project(&dir.join("config.yaml"), root)?;
+        dirs.push(dir);
+    }
     dirs.reverse();
     Layers::load(home, &dirs)
+}
+
+/// A folder is found by a short hash, which whoever names folders could make the same for two of them.
+fn of_this_project(file: &Path, root: &Path) -> Result<(), settings::Error> {
+    let Ok(text) = std::fs::read_to_string(file) else { return Ok(()) };
+    match text.lines().find_map(|line| line.strip_prefix(OF)) {
+        Some(other) if Path::new(other) != root => Err(settings::Error::Invalid {
+            path: file.to_owned(),
+            reason: format!("it is of another project: {}", visible(other)),
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// `defaults:` of a project's file, none when it cannot be read: making a box says what is wrong with it.

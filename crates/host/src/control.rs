@@ -292,7 +292,8 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
                 value(&api.follow_setting(&key)?)
             }
             Request::WriteSettings { text, opened, layer, cwd } => {
-                value(&api.write_settings(text, opened, layer, cwd.as_deref()).await?)
+                api.write_settings(text, opened, layer, cwd.as_deref()).await?;
+                value(&api.follow_setting("desktop.launchAtLogin")?)
             }
             Request::Settings { cwd } => value(&api.settings_view(cwd.as_deref()).await?),
             Request::AgentAsks { target } => value(&api.agent_asks(&target)?),
@@ -574,8 +575,23 @@ async fn pump(
     let failed = loop {
         tokio::select! {
             chunk = output.next() => match chunk {
-                Ok(Some(Chunk::Stdout(bytes))) => to.bytes(Kind::Stdout, &bytes).await?,
-                Ok(Some(Chunk::Stderr(bytes))) => to.bytes(Kind::Stderr, &bytes).await?,
+                Ok(Some(chunk)) => {
+                    let (kind, bytes) = match chunk {
+                        Chunk::Stdout(bytes) => (Kind::Stdout, bytes),
+                        Chunk::Stderr(bytes) => (Kind::Stderr, bytes),
+                    };
+                    // Input goes on while a client takes its time for output: it may wait for us the same way.
+                    let mut write = std::pin::pin!(to.bytes(kind, &bytes));
+                    loop {
+                        tokio::select! {
+                            written = &mut write => break written?,
+                            ended = &mut feed, if !fed => match ended {
+                                Ok(()) => return Ok(ControlFlow::Break(())),
+                                Err(_) => fed = true,
+                            },
+                        }
+                    }
+                }
                 Ok(None) => break None,
                 Err(e) => break Some(e),
             },

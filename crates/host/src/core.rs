@@ -14,6 +14,7 @@ use protocol::boxes::{BoxState, BoxView, Endpoints, NestedView};
 use protocol::control::{ControlError, EngineStatus, ErrorCode, HostEvent, HostStatus, Notice};
 use protocol::links::LinkTo;
 use protocol::sessions::{Agent, AgentState, AgentView};
+use protocol::text::visible;
 use protocol::{BoxId, BoxName, Millis};
 use relay::{Bucket, Entry, Relay, Token};
 use secrets::Vault;
@@ -412,7 +413,8 @@ fn view_of(known: &Known, asking: &[BoxId], names: &Names) -> BoxView {
         name: record.name.clone(),
         display_name: record.display_name.clone(),
         index: record.index,
-        project: record.project.clone(),
+        // A repository may choose the names of folders in it.
+        project: visible(&record.project),
         project_root: record.project_root.display().to_string(),
         workspace: record.workspace.display().to_string(),
         state: known.state,

@@ -70,7 +70,23 @@ fn relay(core: &Core) -> Vec<Check> {
         checks.push(check("relay", "approvals", Level::Warn, &detail, Some(&hint)));
     }
     checks.extend(ignored_keys(core));
+    checks.extend(unknown_keys(core));
     checks
+}
+
+/// What nobody knows in the person's own files may have been meant to keep boxes in.
+fn unknown_keys(core: &Core) -> Vec<Check> {
+    let mut roots: Vec<_> = core.candidates().into_iter().map(|c| c.project_root).collect();
+    roots.push("/".into());
+    let mut told = std::collections::BTreeSet::new();
+    for layers in roots.iter().filter_map(|root| crate::config::own_layers(&core.home, root).ok()) {
+        let line = |(file, key): (&Path, &str)| {
+            protocol::text::visible(&format!("{key} in {} is no setting", file.display()))
+        };
+        told.extend(layers.unknown().map(line));
+    }
+    let hint = "it has no effect; agentbox config list --include-advanced shows all there are";
+    told.iter().map(|line| check("relay", "settings", Level::Warn, line, Some(hint))).collect()
 }
 
 fn control_socket(home: &Path) -> Check {

@@ -39,12 +39,16 @@ fn harmless(mut told: BoxStatus) -> BoxStatus {
         name(&mut service.name);
         service.blocked_on.truncate(MOST);
         service.blocked_on.iter_mut().for_each(name);
+        service.needs.truncate(MOST);
+        service.needs.iter_mut().for_each(name);
     }
     told.tasks.truncate(MOST);
     for task in &mut told.tasks {
         name(&mut task.name);
         task.blocked_on.truncate(MOST);
         task.blocked_on.iter_mut().for_each(name);
+        task.needs.truncate(MOST);
+        task.needs.iter_mut().for_each(name);
     }
     told.ports.truncate(MOST);
     told.ports.iter_mut().filter_map(|port| port.service.as_mut()).for_each(name);

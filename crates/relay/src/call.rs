@@ -83,7 +83,7 @@ impl Call {
             asker: Asker {
                 box_id: reg.id.clone(),
                 box_name: reg.name.clone(),
-                project: reg.project.clone(),
+                project: protocol::text::visible(&reg.project),
                 project_root: reg.project_root.display().to_string(),
             },
             method: self.method.clone(),

@@ -22,7 +22,7 @@ pub struct Key {
     pub advanced: bool,
     /// The command itself reads it, so `--set` can say it for one call.
     pub by_command: bool,
-    /// Names programs, files or addresses of this computer: no window changes it.
+    /// Names programs, files or addresses of this computer, or is nearly root here: no window changes it.
     pub at_terminal: bool,
 }
 
@@ -139,8 +139,21 @@ pub fn find(name: &str) -> Option<&'static Key> {
 }
 
 /// Sections that decide about boxes: what is misspelt there must not be passed over.
-const POLICY: [&str; 8] =
-    ["approvals", "egress", "gh", "integrations", "portal", "relay", "secrets", "workspace"];
+const POLICY: [&str; 13] = [
+    "approvals",
+    "claude",
+    "codex",
+    "egress",
+    "engine",
+    "gh",
+    "integrations",
+    "opencode",
+    "portal",
+    "proxy",
+    "relay",
+    "secrets",
+    "workspace",
+];
 
 /// Whether a key nobody knows may stand in a file all the same: perhaps another version knows it.
 pub(crate) fn may_be_foreign(name: &str) -> bool {
@@ -150,7 +163,9 @@ pub(crate) fn may_be_foreign(name: &str) -> bool {
     let letters = if section.len() < 8 { 1 } else { 2 };
     let misspelt = || similar_within(section, &sections, letters).is_some();
     let looks_known = meant(name).is_some() || (!sections.contains(&section) && misspelt());
-    !POLICY.contains(&section) && !looks_known
+    // A merge of YAML may bring anything.
+    let plain = name.split('.').all(is_word);
+    plain && !POLICY.contains(&section) && !looks_known
 }
 
 /// The name that was perhaps meant.
@@ -247,7 +262,8 @@ pub const KEYS: &[Key] = &[
         "auto",
         "Boxes have a container engine of their own: on. Auto is no, with a hint when a project has a compose file.",
     )
-    .tighter(),
+    .tighter()
+    .at_terminal(),
     Key::project(
         "box.extraCas",
         Kind::Words,
@@ -298,7 +314,7 @@ pub const KEYS: &[Key] = &[
         "approvals.mode",
         Kind::OneOf(&["ask", "safe"]),
         "ask",
-        "Safe: writes on the box's own branch or in its folder do not ask.",
+        "Safe: pushes to the box's own branch, its own pull request and copies to .agentbox/out do not ask.",
     ),
     Key::host("approvals.quiet", Kind::Hours, "", "No dialogs and notifications then; local time."),
     Key::host(
@@ -362,7 +378,7 @@ pub const KEYS: &[Key] = &[
         "attach.openIn",
         Kind::OneOf(&["split", "window", "tab", "same"]),
         "split",
-        "Where sessions are shown in tmux, Herdr, cmux and iTerm2; elsewhere it is this terminal.",
+        "Where agents are shown in tmux, Herdr, cmux and iTerm2; elsewhere it is this terminal.",
     )
     .by_command(),
     Key::project(
@@ -386,7 +402,7 @@ pub const KEYS: &[Key] = &[
         .by_command(),
     Key::project(
         "code.timeoutMs",
-        Kind::Whole { least: 0, most: 86_400_000 },
+        Kind::Whole { least: 0, most: 600_000 },
         "120000",
         "After so many milliseconds the editor opens all the same.",
     )

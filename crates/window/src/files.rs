@@ -8,11 +8,15 @@ use protocol::ctl::paths;
 use protocol::window::{BoxFile, BoxFolder};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 /// What a folder's list may be; a box that says more is not believed.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 const MOST_ENTRIES: usize = 5000;
 const MOST_PATH: usize = 4096;
+/// A box that is being started may need a moment first.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Window {
     /// What is in a folder of a box.
@@ -22,13 +26,23 @@ impl Window {
         let exec = Exec { target, argv, tty: false, cols: 80, rows: 24, user: None };
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let conversation = self.client.open(&Request::Exec(exec)).map_err(to_control)?;
-        let end: Exited = conversation
-            .finish(|incoming| match incoming {
-                Incoming::Stdout(bytes) if out.len() < MOST_BYTES => out.extend(bytes),
-                Incoming::Stderr(bytes) if err.len() < 4096 => err.extend(bytes),
-                _ => {}
-            })
-            .map_err(to_control)?;
+        let writer = conversation.writer().map_err(|e| failed(e.to_string()))?;
+        let (over, patience) = mpsc::channel::<()>();
+        let watch = std::thread::spawn(move || {
+            if patience.recv_timeout(PATIENCE).is_err_and(|e| e == RecvTimeoutError::Timeout) {
+                writer.hang_up();
+            }
+        });
+        let end: Result<Exited, _> = conversation.finish(|incoming| match incoming {
+            Incoming::Stdout(bytes) if out.len() < MOST_BYTES => out.extend(bytes),
+            Incoming::Stderr(bytes) if err.len() < 4096 => err.extend(bytes),
+            _ => {}
+        });
+        drop(over);
+        let _ = watch.join();
+        let end = end.map_err(|e| {
+            to_control(e).hint("The box did not list the folder in time; try again.")
+        })?;
         if end.exit_code != 0 {
             let why = String::from_utf8_lossy(&err);
             let line = why.lines().next().unwrap_or_default();
@@ -47,13 +61,14 @@ impl Window {
         to: &str,
     ) -> Result<(), ControlError> {
         let to = format!("{id}:{}/", plain(to)?.trim_end_matches('/'));
-        let mut command = cp(agentbox, home);
+        let mut command = cp(agentbox, home, &[]);
         // A path of one name and a colon would be a box's; these are absolute.
         command.args(from).arg(to);
         run(command)
     }
 
-    /// Copies a file or folder of a box into a folder of this computer.
+    /// Copies a file or folder of a box into a folder of this computer, where nothing has its name: nobody
+    /// is there to be asked whether to replace it.
     pub fn copy_out(
         &self,
         agentbox: &Path,
@@ -62,15 +77,16 @@ impl Window {
         from: &str,
         to: &Path,
     ) -> Result<(), ControlError> {
-        let mut command = cp(agentbox, home);
+        let mut command = cp(agentbox, home, &["--no-replace"]);
         command.arg(format!("{id}:{}", plain(from)?)).arg(to.join(""));
         run(command)
     }
 }
 
-fn cp(agentbox: &Path, home: &Path) -> Command {
+fn cp(agentbox: &Path, home: &Path, flags: &[&str]) -> Command {
     let mut command = Command::new(agentbox);
-    command.arg("--home").arg(home).args(["--color", "never", "cp", "--no-default-excludes", "--"]);
+    command.arg("--home").arg(home).args(["--color", "never", "cp", "--no-default-excludes"]);
+    command.args(flags).arg("--");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
@@ -114,7 +130,7 @@ fn listed(out: &[u8]) -> Result<BoxFolder, ControlError> {
             Ok(entry) => entries.push(entry),
             // The last line may be cut off.
             Err(_) if out.len() >= MOST_BYTES => more = true,
-            Err(e) => return Err(failed(format!("The box's answer cannot be read: {e}."))),
+            Err(_) => return Err(failed("The box's answer cannot be read.")),
         }
     }
     entries.retain(|entry| !entry.name.is_empty() && !entry.name.contains('/'));

@@ -72,7 +72,6 @@ pub fn now(request: Value) -> Result<Request, ControlError> {
         | Request::AgentAsks { .. }
         | Request::Settings { .. }
         | Request::SetSetting { .. }
-        | Request::WriteSettings { .. }
         | Request::SetDisplayName { .. }
         | Request::SetLimits { .. }
         | Request::Checkpoints { .. }
@@ -126,6 +125,8 @@ pub fn now(request: Value) -> Result<Request, ControlError> {
         | Request::Job { .. }
         | Request::CancelJob { .. }
         | Request::ClearJobs { .. }
+        // A whole file may say what no page may.
+        | Request::WriteSettings { .. }
         | Request::Await { .. }
         | Request::Subscribe
         | Request::ShowWindow { .. }
@@ -272,9 +273,13 @@ mod tests {
             "integrations.notion.baseUrl",
             "update.feed",
             "workspace.trusted",
+            "box.docker",
         ] {
             assert!(set(key, "x").is_err(), "{key}");
         }
+        let whole = json!({"method": "writeSettings", "params":
+            {"text": "engine: {host: x}\n", "opened": null, "layer": "global", "cwd": null}});
+        assert!(now(whole).is_err());
     }
 
     #[test]

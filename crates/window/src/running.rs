@@ -21,7 +21,10 @@ struct Calls {
 }
 
 struct Call {
-    writer: Writer,
+    /// Locked by itself: a host that does not read holds up those who write to this call, and nobody else.
+    writer: Arc<Mutex<Writer>>,
+    /// Ends the call, also while somebody writes to it.
+    end: Writer,
     /// How much of a stream the page has taken.
     flow: Option<Arc<Flow>>,
 }
@@ -38,6 +41,7 @@ impl Running {
         writer: Writer,
         flow: Option<Arc<Flow>>,
     ) -> Result<(), ControlError> {
+        let end = writer.another().map_err(|e| failed(e.to_string()))?;
         let mut calls = self.lock();
         if calls.called_off.remove(&number) {
             return Err(failed("It was called off."));
@@ -45,7 +49,8 @@ impl Running {
         if calls.running.len() >= MOST || calls.running.contains_key(&number) {
             return Err(failed("Too much is under way already."));
         }
-        calls.running.insert(number, Call { writer, flow });
+        let writer = Arc::new(Mutex::new(writer));
+        calls.running.insert(number, Call { writer, end, flow });
         Ok(())
     }
 
@@ -56,23 +61,27 @@ impl Running {
     pub fn hang_up(&self, number: u32) {
         let mut calls = self.lock();
         match calls.running.remove(&number) {
-            Some(mut call) => {
+            Some(call) => {
+                drop(calls);
                 if let Some(flow) = call.flow {
                     flow.close();
                 }
-                call.writer.call_off();
+                match call.writer.try_lock() {
+                    Ok(mut writer) => writer.call_off(),
+                    // Somebody waits for the host to read: then the end of the line has to say it.
+                    Err(_) => call.end.hang_up(),
+                }
             }
             None if calls.called_off.len() < MOST => drop(calls.called_off.insert(number)),
             None => {}
         }
     }
 
-    /// Does something with a call's writer, if it is under way. A host that does not read holds only
-    /// this page up.
+    /// Does something with a call's writer, if it is under way. It may wait for the host; nothing else does.
     pub fn write(&self, number: u32, with: impl FnOnce(&mut Writer) -> std::io::Result<()>) {
-        let mut calls = self.lock();
-        if let Some(call) = calls.running.get_mut(&number) {
-            let _ = with(&mut call.writer);
+        let writer = self.lock().running.get(&number).map(|call| call.writer.clone());
+        if let Some(writer) = writer {
+            let _ = with(&mut writer.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 
@@ -115,6 +124,28 @@ mod tests {
         assert!(calls.begun(2, call(home).0, None).is_err());
         assert!(calls.begun(2, call(home).0, None).is_ok());
         assert!(calls.begun(2, call(home).0, None).is_err(), "a number counts once");
+    }
+
+    /// A box that does not read what is typed must not hold up the page, nor its way out.
+    #[test]
+    fn a_host_that_does_not_read_holds_up_its_own_call_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let calls = Arc::new(Running::default());
+        let (writer, _far) = call(home.path());
+        let flow = Arc::new(Flow::default());
+        calls.begun(1, writer, Some(flow)).unwrap();
+        let there = calls.clone();
+        let stuck = std::thread::spawn(move || {
+            let bytes = vec![b'x'; 64 * 1024];
+            for _ in 0..64 {
+                there.write(1, |writer| writer.stdin(&bytes));
+            }
+        });
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        assert!(!stuck.is_finished(), "nobody reads");
+        calls.taken(1, 5);
+        calls.hang_up(1);
+        stuck.join().unwrap();
     }
 
     #[test]

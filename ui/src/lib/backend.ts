@@ -31,8 +31,11 @@ export interface Backend {
   files(id: BoxId, path: string): Promise<BoxFolder>;
   /** Copies files that the person chooses in their own window into a folder of a box; how many. */
   copyIn(id: BoxId, to: string): Promise<number>;
-  /** Copies the files that were last dropped on the window into a folder of a box; how many. */
-  copyDropped(id: BoxId, to: string): Promise<number>;
+  /**
+   * Copies the files that were last dropped on the window into a folder of a box; how many. `names` are
+   * those that were shown: the host refuses when others were dropped meanwhile.
+   */
+  copyDropped(id: BoxId, to: string, names: string[]): Promise<number>;
   /** Copies a file or folder of a box into a folder the person chooses; where to, none when they leave. */
   copyOut(id: BoxId, from: string): Promise<string | null>;
   /** Writes a text to a file that the person names; where it is, none when they leave it. */
@@ -99,7 +102,7 @@ export function tauriBackend(): Backend {
     screenPassword: (id) => invoke<string>("screen_password", { id }),
     files: (id, path) => invoke<BoxFolder>("files", { id, path }),
     copyIn: (id, to) => invoke<number>("copy_in", { id, to }),
-    copyDropped: (id, to) => invoke<number>("copy_dropped", { id, to }),
+    copyDropped: (id, to, names) => invoke<number>("copy_dropped", { id, to, names }),
     copyOut: (id, from) => invoke<string | null>("copy_out", { id, from }),
     save: (name, text) => invoke<string | null>("save", { name, text }),
     onDrop(over, dropped) {

@@ -1,7 +1,8 @@
 // Tasks and services of a box, and how they hang together: each in the column after all it needs.
 //
 // All of it is the box's own word: names may come twice, needs may name what is not there or go round in
-// a circle, and a picture comes of it all the same.
+// a circle, and a picture comes of it all the same. There may be any number of them; nobody reads a picture
+// of more than some hundred, so the rest is counted.
 import type { BoxStatus } from "./bindings/BoxStatus";
 import type { UnitState } from "./bindings/UnitState";
 import { UNIT_STATES } from "./words";
@@ -42,9 +43,14 @@ export interface Edge {
 export interface Graph {
   nodes: Node[];
   edges: Edge[];
+  /** How many of each are not in it. */
+  left: { nodes: number; edges: number };
   columns: number;
   rows: number;
 }
+
+export const MOST_NODES = 200;
+export const MOST_EDGES = 400;
 
 /** Tasks first: services need them more often than the other way round. */
 export function unitsOf(status: BoxStatus): Unit[] {
@@ -74,11 +80,20 @@ export function unitsOf(status: BoxStatus): Unit[] {
   return [...tasks, ...services];
 }
 
+/** How many names are said one after the other. */
+const MOST_SAID = 30;
+
+/** `install, seed`, and how many more when nobody would read them all. */
+export function someOf(names: readonly string[]): string {
+  const more = names.length - MOST_SAID;
+  return more > 0 ? `${names.slice(0, MOST_SAID).join(", ")} and ${more} more` : names.join(", ");
+}
+
 /** `waits for install, seed`, `failed, exit code 7`, `ready, port 3000`. */
 export function unitWords(unit: Unit): string {
   const words = UNIT_STATES[unit.state].words;
   return [
-    unit.blockedOn.length > 0 ? `${words} for ${unit.blockedOn.join(", ")}` : words,
+    unit.blockedOn.length > 0 ? `${words} for ${someOf(unit.blockedOn)}` : words,
     unit.exitCode ? `exit code ${unit.exitCode}` : "",
     unit.port !== null && unit.ok ? `port ${unit.port}` : "",
   ]
@@ -87,50 +102,73 @@ export function unitWords(unit: Unit): string {
 }
 
 export function layOut(units: Unit[]): Graph {
-  const nodes: Node[] = units.map((unit) => ({ name: unit.name, unit, column: 0, row: 0 }));
+  const nodes: Node[] = units.slice(0, MOST_NODES).map((unit) => ({ name: unit.name, unit, column: 0, row: 0 }));
   const named = new Map<string, Node>();
   for (const node of nodes) if (!named.has(node.name)) named.set(node.name, node);
-  for (const need of units.flatMap((unit) => unit.needs)) {
-    if (named.has(need)) continue;
-    const absent: Node = { name: need, unit: null, column: 0, row: 0 };
-    named.set(need, absent);
-    nodes.push(absent);
+  // What is left out is not absent.
+  const leftOut = new Set(units.slice(MOST_NODES).map((unit) => unit.name));
+  const left = { nodes: units.length - nodes.length, edges: 0 };
+  const pairs: Pair[] = [];
+  const drawn = [...nodes];
+  for (const [at, unit] of units.entries()) {
+    const to = drawn[at];
+    const blocking = new Set(unit.blockedOn);
+    for (const need of new Set(unit.needs)) {
+      let from = named.get(need);
+      if (!from && !leftOut.has(need)) {
+        if (nodes.length < MOST_NODES) {
+          from = { name: need, unit: null, column: 0, row: 0 };
+          named.set(need, from);
+          nodes.push(from);
+        } else {
+          left.nodes += 1;
+          leftOut.add(need);
+        }
+      }
+      if (to ? from === to : need === unit.name) continue;
+      if (from && to && pairs.length < MOST_EDGES) pairs.push({ from, to, blocks: blocking.has(need) });
+      else left.edges += 1;
+    }
   }
-  const filled = place(nodes, named);
+  const filled = place(nodes, pairs);
   // All lines of one unit pass a column in the same place.
-  const lanes = new Map<Node, Place[]>();
+  const lanes = new Map<Node, Map<number, Place>>();
   const passing = (from: Node, column: number): Place => {
-    const lane = lanes.get(from) ?? [];
+    const lane = lanes.get(from) ?? new Map<number, Place>();
     lanes.set(from, lane);
-    const known = lane.find((one) => one.column === column);
+    const known = lane.get(column);
     if (known) return known;
     const row = filled[column] ?? 0;
     filled[column] = row + 1;
-    lane.push({ column, row });
-    return { column, row };
+    const passed = { column, row };
+    lane.set(column, passed);
+    return passed;
   };
-  const edges = nodes.flatMap((to) =>
-    [...new Set(to.unit?.needs ?? [])].flatMap((need): Edge[] => {
-      const from = named.get(need);
-      if (!from || from === to) return [];
-      const via: Place[] = [];
-      for (let column = from.column + 1; column < to.column; column++) via.push(passing(from, column));
-      return [{ from, to, via, blocks: to.unit?.blockedOn.includes(need) ?? false }];
-    }),
-  );
-  return { nodes, edges, columns: filled.length, rows: Math.max(0, ...filled) };
+  const edges = pairs.map(({ from, to, blocks }): Edge => {
+    const via: Place[] = [];
+    for (let column = from.column + 1; column < to.column; column++) via.push(passing(from, column));
+    return { from, to, via, blocks };
+  });
+  return { nodes, edges, left, columns: filled.length, rows: Math.max(0, ...filled) };
 }
 
+type Pair = Omit<Edge, "via">;
+
 /** Gives each its column and row; how many stand in each column. */
-function place(nodes: Node[], named: Map<string, Node>): number[] {
+function place(nodes: Node[], pairs: Pair[]): number[] {
+  const needs = new Map<Node, Node[]>();
+  for (const { from, to } of pairs) {
+    const known = needs.get(to);
+    if (known) known.push(from);
+    else needs.set(to, [from]);
+  }
   const depths = new Map<Node, number>();
   const depth = (node: Node): number => {
     const known = depths.get(node);
     if (known !== undefined) return known;
     // Whoever comes back here while it is being counted stands in a circle.
     depths.set(node, 0);
-    const needs = (node.unit?.needs ?? []).map((need) => named.get(need)).filter((need) => need !== undefined && need !== node);
-    const own = Math.max(-1, ...needs.map((need) => depth(need as Node))) + 1;
+    const own = Math.max(-1, ...(needs.get(node) ?? []).map(depth)) + 1;
     depths.set(node, own);
     return own;
   };

@@ -37,7 +37,9 @@ export function pieces(hint: string): Piece[] {
 }
 
 /** Commands whose next word is a command, too. */
-const FAMILIES = ["integrations", "secrets", "config", "audit", "checkpoint", "jobs"];
+const FAMILIES = ["integrations", "secrets", "config", "audit", "checkpoint", "queue", "grants", "services", "git", "agent", "app", "host"];
+/** Of those, what looks like a verb of the sentence and is none. */
+const NO_VERBS = ["approvals", "ls", "remotes", "status"];
 
 /**
  * `agentbox status fix shows what runs` is `agentbox status fix`: a word is part of the command when it is
@@ -47,7 +49,9 @@ function ownCommand(run: string): string | null {
   const words = run.replace(/\.$/, "").split(" ");
   const [, second = ""] = words;
   if (words.length === 1) return run === "agentbox-desktop" ? run : null;
-  let end = FAMILIES.includes(second) ? Math.min(3, words.length) : 2;
+  const third = words[2];
+  // Some do without: `agentbox queue shows what waits`.
+  let end = third !== undefined && FAMILIES.includes(second) && (NO_VERBS.includes(third) || !isVerb(third)) ? 3 : 2;
   while (end < words.length && belongs(words[end] ?? "", words[end + 1])) end += 1;
   const command = words.slice(0, end);
   // KEY and the like stand for something else.
@@ -55,5 +59,10 @@ function ownCommand(run: string): string | null {
 }
 
 function belongs(word: string, next: string | undefined): boolean {
-  return word.startsWith("-") || next === undefined || next.startsWith("-") || /^[a-z]+s$/.test(next);
+  return word.startsWith("-") || next === undefined || next.startsWith("-") || isVerb(next);
+}
+
+/** `shows`, `ends`: the sentence goes on. */
+function isVerb(word: string): boolean {
+  return /^[a-z]+s$/.test(word);
 }

@@ -37,7 +37,7 @@ export function level(text: string): Level {
 /** A line as it is shown: nothing in it hides or moves. Most lines need nothing done. */
 export function shown(line: Line): string {
   const text = PLAIN.test(line.text) ? line.text : visible(line.text);
-  return line.cut > 0 ? `${text}… (${line.cut} more letters were not kept)` : text;
+  return line.cut > 0 ? `${text}… (${line.cut} more characters were not kept)` : text;
 }
 
 /** A line as it is copied and saved. */

@@ -28,6 +28,7 @@ const HEADINGS: Record<string, string> = {
   relay: "How often boxes may ask",
   workspace: "Trust in agentbox.yaml",
   update: "Updates",
+  desktop: "Desktop",
 };
 
 export interface Group {
@@ -125,8 +126,23 @@ export function shown(setting: SettingView, value: string | null): string {
   return value;
 }
 
+/** One text of a project's agentbox.yaml: there is nothing to set for all of them. */
+const TRUSTED = "workspace.trusted";
+
+/** Whether it can be set for all projects, or for one. */
+export function belongs(setting: SettingView, project: boolean): boolean {
+  return project ? !setting.onlyGlobal : setting.key !== TRUSTED;
+}
+
+/** Why it is set at a terminal, before how. */
+export function terminalWords(key: string, project: string | null): string {
+  if (key === TRUSTED) return "Shows what the file asks for and asks you, at a terminal in the project's folder:";
+  return `Names something of this computer, so it is set at a terminal${project === null ? "" : ", in the project's folder"}:`;
+}
+
 /** How it is set at a terminal. */
 export function command(key: string, project: string | null): string {
+  if (key === TRUSTED) return "agentbox config trust-workspace";
   return `agentbox config set ${key} VALUE${project === null ? " --global" : ""}`;
 }
 
@@ -144,7 +160,7 @@ export function loosening(setting: SettingView, value: string | null): Loosening
   if (key === "approvals.mode" && value === "safe") {
     return {
       title: "Let safe writes pass without a question?",
-      allows: "Boxes then push to their own branch, open pull requests from it and copy files within their folder without asking you. Everything else still asks.",
+      allows: "Boxes then push to their own branch, open pull requests from it and copy files to .agentbox/out/<box> in your project without asking you. Everything else still asks.",
     };
   }
   if (first === "integrations" && third === "autoApproveWrites" && value === "true") {

@@ -22,7 +22,7 @@ export const VERBS: Record<UnitVerb, { name: (unit: Unit) => string; doing: stri
   start: { name: () => "Start", doing: "Starting…", done: "Started." },
   stop: { name: () => "Stop", doing: "Stopping…", done: "Stopped." },
   restart: { name: () => "Restart", doing: "Restarting…", done: "Restarted." },
-  run: { name: (unit) => (ran(unit) ? "Run again" : "Run"), doing: "Running…", done: "It is run." },
+  run: { name: (unit) => (ran(unit) ? "Run again" : "Run"), doing: "Running…", done: "Started; its log says how it goes." },
 };
 
 function ran(unit: Unit): boolean {

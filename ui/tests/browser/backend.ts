@@ -76,7 +76,7 @@ export async function socketBackend(address: string): Promise<Backend> {
     files: (id, path) => ask<BoxFolder>({ op: "files", id, path }).done,
     // What needs a window of the desktop is the desktop's to test.
     copyIn: () => Promise.resolve(0),
-    copyDropped: () => Promise.resolve(0),
+    copyDropped: (_id, _to, _names) => Promise.resolve(0),
     copyOut: () => Promise.resolve(null),
     save: () => Promise.resolve(null),
     onDrop: () => () => {},

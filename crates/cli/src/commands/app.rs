@@ -18,7 +18,7 @@ const TAIL: u64 = 64 * 1024;
 /// runs, it takes over from that. Without a subcommand it is looked at.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  agentbox app start        in the tray; its window opens when it runs already
+  agentbox app start        in the tray, and its window; --no-open: without it
   agentbox app status       whether it runs, and what its desktop lacks
   agentbox app log          what it wrote lately")]
 pub struct Args {
@@ -31,7 +31,7 @@ enum Action {
     Status(StatusArgs),
     Start(StartArgs),
     Stop(StopArgs),
-    Restart(StopArgs),
+    Restart(RestartArgs),
     /// Show what it wrote lately
     Log,
 }
@@ -46,7 +46,7 @@ struct StatusArgs {
     json: bool,
 }
 
-/// Start the desktop app, or open its window
+/// Start the desktop app and open its window
 #[derive(Debug, clap::Args)]
 struct StartArgs {
     /// Start it without opening a window
@@ -58,7 +58,7 @@ struct StartArgs {
     json: bool,
 }
 
-/// End the desktop app; restart starts it again
+/// End the desktop app
 ///
 /// Open questions are denied. Boxes go on. At a terminal you are asked first while an agent works or a
 /// question is open.
@@ -71,6 +71,13 @@ struct StopArgs {
     /// Print JSON
     #[arg(short, long)]
     json: bool,
+}
+
+/// End the desktop app and start it again
+#[derive(Debug, clap::Args)]
+struct RestartArgs {
+    #[command(flatten)]
+    stop: StopArgs,
 }
 
 /// The desktop app as it is.
@@ -112,7 +119,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
             }
             Ok(Exit::OK)
         }
-        Action::Restart(args) => {
+        Action::Restart(RestartArgs { stop: args }) => {
             if end(ctx, args.yes)? {
                 launch::start_app(&ctx.home, &ctx.client_if_running())?;
                 tell(ctx, &look(ctx)?, args.json)?;

@@ -56,6 +56,10 @@ pub struct Args {
     #[arg(short, long)]
     yes: bool,
 
+    /// From a box: replace nothing that has the same name here, and fail instead
+    #[arg(long, conflicts_with = "yes")]
+    no_replace: bool,
+
     /// Print what was copied as JSON
     #[arg(short, long)]
     json: bool,
@@ -156,13 +160,18 @@ fn from_box(
         return Err(CommandError::failed(text).hint("copy them one after the other"));
     }
     let place = place(dest.as_deref(), &tops)?;
-    if !args.yes && ctx.ui.interactive {
-        let there: Vec<String> = tops
-            .iter()
-            .map(|top| place.path_of(Path::new(top)))
-            .filter(|path| path.is_file())
-            .map(|path| shown(&path))
-            .collect();
+    let there = |found: fn(&Path) -> bool| -> Vec<String> {
+        let all = tops.iter().map(|top| place.path_of(Path::new(top)));
+        all.filter(|path| found(path)).map(|path| shown(&path)).collect()
+    };
+    if args.no_replace {
+        let there = there(|path| path.symlink_metadata().is_ok());
+        if !there.is_empty() {
+            let text = format!("{} is there already, and stays as it is", named(&there));
+            return Err(CommandError::failed(text).hint("choose another folder"));
+        }
+    } else if !args.yes && ctx.ui.interactive {
+        let there = there(Path::is_file);
         if !there.is_empty() && !ask::yes(&ctx.ui, &format!("Replace {}?", named(&there))) {
             return Ok(Exit::OK);
         }

@@ -39,7 +39,7 @@ enum Action {
     Status(StatusArgs),
     Start(StartArgs),
     Stop(StopArgs),
-    Restart(StopArgs),
+    Restart(RestartArgs),
 }
 
 /// Show whether a host runs
@@ -62,7 +62,7 @@ struct StartArgs {
     json: bool,
 }
 
-/// End the host; restart starts one again
+/// End the host
 ///
 /// Open questions are denied. Boxes go on. At a terminal you are asked first while an agent works or a
 /// question is open. Waits until it has ended.
@@ -75,6 +75,13 @@ struct StopArgs {
     /// Print JSON
     #[arg(short, long)]
     json: bool,
+}
+
+/// End the host and start one again
+#[derive(Debug, clap::Args)]
+struct RestartArgs {
+    #[command(flatten)]
+    stop: StopArgs,
 }
 
 /// The host and where its parts are.
@@ -115,7 +122,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
             }
             Ok(Exit::OK)
         }
-        Action::Restart(args) => {
+        Action::Restart(RestartArgs { stop: args }) => {
             if end(ctx, args.yes)? {
                 ctx.client()?;
                 tell(ctx, &look(ctx)?, args.json)?;

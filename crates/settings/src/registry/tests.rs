@@ -104,7 +104,14 @@ fn what_may_be_misspelt_is_not_passed_over() {
     for foreign in ["cloud.region", "box.hetznerLocation", "schema"] {
         assert!(may_be_foreign(foreign), "{foreign}");
     }
-    for mistake in ["box.memroy", "claude.logn", "aprovals.mode", "integrations.notion.nwe"] {
+    for mistake in [
+        "box.memroy",
+        "claude.logn",
+        "aprovals.mode",
+        "integrations.notion.nwe",
+        "claude.share",
+        "<<",
+    ] {
         assert!(!may_be_foreign(mistake), "{mistake}");
     }
 }
