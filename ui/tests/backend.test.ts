@@ -78,8 +78,10 @@ test("a long call hears what happens on its way, and can be ended", async () => 
   expect(await call.done).toBe("reply");
   await backend.chooseFolder("/home/ada");
   await backend.openPlace("b00000001", "screen");
+  await backend.copyDropped("b00000001", "/workspace", ["plan.pdf"]);
   expect(seen.slice(2)).toEqual([
     ["choose_folder", { start: "/home/ada" }],
     ["open_place", { id: "b00000001", place: "screen" }],
+    ["copy_dropped", { id: "b00000001", to: "/workspace", names: ["plan.pdf"] }],
   ]);
 });

@@ -38,6 +38,12 @@ describe("the head", () => {
     expect(document.activeElement).toBe(document.querySelector("h1"));
   });
 
+  test("a project's name hides nothing", async () => {
+    await open({ view: box({ project: "shop\u202eipa", projectRoot: "/home/ada/shop\u202eipa" }) });
+    expect(words("box-fix-login")).toContain("shop⟨U+202E⟩ipa");
+    expect(at("box-fix-login").querySelector("[title^='/home']")?.getAttribute("title")).toBe("/home/ada/shop⟨U+202E⟩ipa");
+  });
+
   test("has the verbs of the card, with the same questions before them", async () => {
     const { host, user, app } = await open({ view: box({ agents: [claude], web: "http://x.localhost" }) });
     await user.click(at("stop-fix-login"));
@@ -140,6 +146,8 @@ describe("the overview", () => {
     expect(words("branch-fix-login")).toBe("Branch agentbox/fix-login");
     expect(words("workspace-fix-login")).toBe("Folder /home/ada/shop-api");
     expect(words("overview")).toContain("registry.example/agentbox/box:1@sha256:0123");
+    expect(words("overview")).toContain("Engine's id");
+    expect(words("overview")).not.toContain("Ssh");
     expect(words("uptime-fix-login")).toBe("Uptime 3 h");
     expect(words("limits-fix-login")).toBe("Memory 4.0 GB Processors 2 Processes no limit");
     const mounts = [...at("mounts-fix-login").querySelectorAll("li")].map((one) => one.textContent?.replace(/\s+/g, " ").trim());
@@ -195,7 +203,7 @@ describe("the overview", () => {
     expect(words("says-fix-login-claude")).toContain("What it asks is not known here.");
     await say({ type: "boxChanged", view: box() });
     await pass(0);
-    expect(words("overview")).toContain("No agent runs in it.");
+    expect(words("overview")).toContain("No agent runs in it. Start one in the terminal");
     expect(words("logins-fix-login")).toBe("It holds no login of yours.");
   });
 

@@ -72,7 +72,9 @@ test("it may take a while: nothing, a place, then how long", async () => {
   await pass(1);
   expect(maybe("skeleton")).not.toBeNull();
   expect(maybe("looking")).toBeNull();
+  expect(at("found").getAttribute("aria-busy")).toBe("true");
   await pass(3000);
+  expect(at("looking").closest("[aria-busy]")).toBeNull();
   expect(words("looking")).toMatch(/3 s$/);
   expect(words("run-again")).toBe("Checking…");
   await user.click(at("run-again"));
@@ -82,6 +84,7 @@ test("it may take a while: nothing, a place, then how long", async () => {
   expect(maybe("looking")).toBeNull();
   expect(maybe("skeleton")).toBeNull();
   expect(words("run-again")).toBe("Run again");
+  expect(at("found").getAttribute("aria-busy")).toBe("false");
 });
 
 test("running again keeps what is known until there is more", async () => {
@@ -91,6 +94,7 @@ test("running again keeps what is known until there is more", async () => {
   held.checks = allGood();
   await user.click(at("run-again"));
   await pass(1500);
+  expect(at("found").getAttribute("aria-busy")).toBe("true");
   expect(words("summary")).toContain("1 thing needs you");
   go();
   await pass(0);

@@ -61,14 +61,19 @@ describe("the order", () => {
 
   test.each<[string, BoxStatus, { nodes: number; edges: number }]>([
     ["one with 10 000 needs", units({ services: [boxService("web", { needs: many(10_000, "n"), blockedOn: many(10_000, "n") })] }), { nodes: 9801, edges: 9801 }],
-    ["a chain of 10 000", units({ services: many(10_000, "s").map((name, at) => boxService(name, { needs: [`s${at + 1}`] })) }), { nodes: 9801, edges: 9801 }],
+    ["a chain of 10 000", units({ services: many(10_000, "s").map((name, at) => boxService(name, { needs: [`s${at + 1}`] })) }), { nodes: 9800, edges: 9801 }],
     ["200 that all need each other", units({ services: many(200, "s").map((name) => boxService(name, { needs: many(200, "s") })) }), { nodes: 0, edges: 200 * 199 - 400 }],
   ])("%s: no more than one reads is laid out, in no time, and the rest is counted", (_, status, left) => {
     vi.useRealTimers();
     const all = unitsOf(status);
-    const began = performance.now();
     const graph = layOut(all);
-    expect(performance.now() - began).toBeLessThan(50);
+    // The best of some: other tests run at the same time.
+    const times = Array.from({ length: 5 }, () => {
+      const began = performance.now();
+      layOut(all);
+      return performance.now() - began;
+    });
+    expect(Math.min(...times)).toBeLessThan(25);
     expect(graph.nodes.length).toBeLessThanOrEqual(MOST_NODES);
     expect(graph.edges.length).toBeLessThanOrEqual(MOST_EDGES);
     expect(graph.left).toEqual(left);
@@ -165,7 +170,11 @@ describe("the tab", () => {
     stream().finish(0);
     await pass(0);
     expect(words("said-docs")).toBe("Started.");
-    expect(host.streams).toHaveLength(4);
+    await user.click(at("run-unit-install"));
+    stream().finish(0);
+    await pass(0);
+    expect(words("said-install")).toBe("Started; its log says how it goes.");
+    expect(host.streams).toHaveLength(5);
   });
 
   test("verbs rest while the box does not run", async () => {

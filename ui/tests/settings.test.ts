@@ -230,6 +230,7 @@ describe("what lets boxes do more", () => {
     await pass(0);
     expect(field("approvals.mode").value).toBe("ask");
     expect(words("confirm-approvals.mode")).toContain("push to their own branch");
+    expect(words("confirm-approvals.mode")).toContain("copy files to .agentbox/out/<box> in your project");
     expect(document.activeElement).toBe(at("confirm-no-approvals.mode"));
     await user.keyboard("{Enter}");
     await pass(0);
@@ -373,8 +374,31 @@ test("what names things of this computer is set at a terminal, with the command 
   expect(words(`copy-${command}`)).toBe("Copy");
 });
 
+test("trust in agentbox.yaml is a project's own, with the command that asks for it", async () => {
+  const trusted = setting("workspace.trusted", { atTerminal: true, about: "The text that may loosen." });
+  const { user } = await open(view({ settings: [...registry(), trusted] }));
+  expect(maybe("setting-workspace.trusted")).toBeNull();
+  expect(words("settings-count")).toBe("13 of 15 settings");
+  expect(maybe("show-everywhere")).toBeNull();
+  await user.selectOptions(at("settings-scope"), PROJECT);
+  await pass(0);
+  expect(words("setting-workspace.trusted")).toContain("at a terminal in the project's folder: agentbox config trust-workspace");
+  expect(words("setting-workspace.trusted")).not.toContain("config set");
+});
+
+test("a project's name hides nothing in the list of projects", async () => {
+  const { app, host } = await openWindow({ first: "boxes" });
+  keepSettings(host);
+  host.on("projects", () => [{ name: "shop\u202eipa", root: "/home/ada/shop\u202eipa", boxes: 1, lastUsed: 1 }]);
+  app.show("settings");
+  await pass(0);
+  const options = [...(at("settings-scope") as HTMLSelectElement).options];
+  expect(options.map((one) => one.text)).toEqual(["All projects", "shop⟨U+202E⟩ipa (/home/ada/shop⟨U+202E⟩ipa)"]);
+  expect(options[1]?.value).toBe("/home/ada/shop\u202eipa");
+});
+
 test("the pure parts", () => {
-  expect(grouped([setting("zoo.x"), setting("box.y")]).map((group) => group.heading)).toEqual(["Boxes", "Zoo"]);
+  expect(grouped([setting("zoo.x"), setting("desktop.a"), setting("update.b"), setting("box.y")]).map((group) => group.heading)).toEqual(["Boxes", "Updates", "Desktop", "Zoo"]);
   expect(fits(setting("box.memory", { value: "4g" }), "MEM 4g")).toBe(true);
   expect(lines("[a, b c]")).toBe("a\nb c");
   expect([list("a, b"), list("a b\n\n c,d ")]).toEqual(['["a","b"]', '["a b","c,d"]']);

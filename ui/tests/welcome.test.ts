@@ -29,6 +29,18 @@ describe("the greeting", () => {
     expect(isWelcomed()).toBe(false);
   });
 
+  test("is busy while it looks whether this computer is ready", async () => {
+    const { app, host } = await openWindow({ first: "settings" });
+    let answer: (value: unknown) => void = () => {};
+    host.on("doctor", () => new Promise((yes) => (answer = yes)));
+    app.show("welcome");
+    await pass(0);
+    expect(at("found").getAttribute("aria-busy")).toBe("true");
+    answer(allGood());
+    await pass(0);
+    expect(at("found").getAttribute("aria-busy")).toBe("false");
+  });
+
   test.each([
     ["there is a box", { boxes: [box()] }],
     ["a question waits", { questions: [question()] }],
@@ -105,6 +117,7 @@ describe("all keys", () => {
     await user.keyboard("?");
     await pass(0);
     expect(document.activeElement).toBe(at("key-help-close"));
+    expect(words("key-help")).toContain("Enter Go to the question; there it presses Deny");
     for (const key of Object.keys(AFTER_G)) expect(words("key-help")).toContain(`g ${key} `);
     await user.keyboard("{Escape}");
     await pass(0);

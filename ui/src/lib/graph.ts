@@ -108,12 +108,11 @@ export function layOut(units: Unit[]): Graph {
   // What is left out is not absent.
   const leftOut = new Set(units.slice(MOST_NODES).map((unit) => unit.name));
   const left = { nodes: units.length - nodes.length, edges: 0 };
+  for (let at = MOST_NODES; at < units.length; at++) left.edges += units[at]?.needs.length ?? 0;
   const pairs: Pair[] = [];
-  const drawn = [...nodes];
-  for (const [at, unit] of units.entries()) {
-    const to = drawn[at];
-    const blocking = new Set(unit.blockedOn);
-    for (const need of new Set(unit.needs)) {
+  for (const to of [...nodes]) {
+    const blocking = new Set(to.unit?.blockedOn);
+    for (const need of new Set(to.unit?.needs)) {
       let from = named.get(need);
       if (!from && !leftOut.has(need)) {
         if (nodes.length < MOST_NODES) {
@@ -125,8 +124,8 @@ export function layOut(units: Unit[]): Graph {
           leftOut.add(need);
         }
       }
-      if (to ? from === to : need === unit.name) continue;
-      if (from && to && pairs.length < MOST_EDGES) pairs.push({ from, to, blocks: blocking.has(need) });
+      if (from === to) continue;
+      if (from && pairs.length < MOST_EDGES) pairs.push({ from, to, blocks: blocking.has(need) });
       else left.edges += 1;
     }
   }
