@@ -178,6 +178,8 @@ fn sessions_open_beside_the_pane_or_where_the_person_likes() {
     world.ok(&["claude", "start", "flag-place", "-d"]);
     let socket = world.dir().join("tmux.sock").display().to_string();
     let mut tmux = world.command("tmux");
+    // The person of the tests has no shell of their own.
+    tmux.env("SHELL", "/bin/sh");
     tmux.current_dir(world.project()).args(["-S", &socket, "-f", "/dev/null", "new", "sh"]);
     let mut person = agentbox_e2e::pty::Terminal::start(tmux);
     let panes = |what: &str| {

@@ -100,6 +100,9 @@ fn a_box_is_made_in_the_window_step_by_step() {
     std::fs::write(world.project().join(".env"), "A=1\n").unwrap();
     world.git(&world.project(), &["branch", "release"]);
     let window = window(&world, "boxes");
+    // Whoever has no box yet is greeted, once.
+    window.find_text("main h1", "Welcome", SOON);
+    click(&window, "nav-boxes");
     window.find_text("main p", "No boxes yet", SOON);
     shoot(&window, "boxes-empty");
     click(&window, "new-box-button");
@@ -132,6 +135,8 @@ fn a_box_is_made_in_the_window_step_by_step() {
 
     window.find(&id("box-win-made"), SOON);
     window.find_text(&id("made"), "win-made is ready", SOON);
+    shoot(&window, "box-made");
+    click(&window, "nav-boxes");
     window.find(&id("uptime-win-made"), SOON);
     window.find(&id("usage-win-made"), SOON);
     shoot(&window, "boxes-made");

@@ -159,12 +159,12 @@ fn whatever_of_a_project_does_not_fit_into_a_box_is_said() {
         small.leave(left * MIB);
         let said = finds_it_full(&world, &create);
         assert!(said.contains(what), "{what}: {said}");
-        is_well(&world, pid);
-        small.make_room();
         if what == "carried" {
             // All but that is there, so it is kept.
             world.ok(&["destroy", "-y", "half"]);
         }
+        is_well(&world, pid);
+        small.make_room();
         nothing_is_left(&world, &format!("{left} MB were left"));
         nothing_to_prune(&world);
         assert_eq!(repository(&world), before, "{left}");
