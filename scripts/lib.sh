@@ -277,7 +277,7 @@ as_tester() {
     RUST_BACKTRACE=1)
   local name
   for name in DOCKER_HOST SSL_CERT_FILE SSL_CERT_DIR NODE_EXTRA_CA_CERTS http_proxy https_proxy no_proxy \
-    HTTP_PROXY HTTPS_PROXY NO_PROXY; do
+    HTTP_PROXY HTTPS_PROXY NO_PROXY AGENTBOX_UPDATE_PICTURES; do
     [ -z "${!name:-}" ] || clean+=("$name=${!name}")
   done
   if is_root; then

@@ -331,13 +331,13 @@ fn a_display_that_goes_away_allows_nothing() {
     world.commit("gone", "Never seen");
     let push = world.push("gone");
     world.question_of("gone");
-    let display = world.session().env()["DISPLAY"].clone();
+    let session = format!("SESSION_DIR={}", world.session().dir().display());
     let server = std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
-        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
-        let words: Vec<_> = line.split(|b| *b == 0).map(String::from_utf8_lossy).collect();
-        let is_it = words[0].ends_with("Xvfb") && words.iter().any(|word| *word == display);
-        is_it.then(|| nix::unistd::Pid::from_raw(pid))
+        let read = |name: &str| std::fs::read(entry.path().join(name)).unwrap_or_default();
+        let is_server = read("comm").starts_with(b"Xvfb");
+        let is_ours = String::from_utf8_lossy(&read("environ")).contains(&session);
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        (is_server && is_ours).then(|| nix::unistd::Pid::from_raw(pid))
     });
     let server = server.expect("the display's server");
     nix::sys::signal::kill(server, nix::sys::signal::Signal::SIGKILL).unwrap();

@@ -51,6 +51,7 @@ mod list_cost;
 mod login;
 mod origin;
 mod people;
+mod pictures;
 mod podman;
 mod policy;
 mod queue;

@@ -46,6 +46,11 @@ impl Page {
     pub fn at(&self, page: &str) -> String {
         format!("http://127.0.0.1:{}/#{page}", self.port)
     }
+
+    /// The same page over samples, without any host.
+    pub fn pictured(&self, page: &str) -> String {
+        format!("http://127.0.0.1:{}/pictures.html#{page}", self.port)
+    }
 }
 
 fn answer(stream: TcpStream, files: &Path, home: &Path) {

@@ -113,10 +113,19 @@ impl Browser {
             { "name": "prefers-color-scheme", "value": scheme },
             { "name": "prefers-reduced-motion", "value": "reduce" },
         ]);
-        let command = json!({
-            "cmd": "Emulation.setEmulatedMedia", "params": { "features": features },
+        self.devtools("Emulation.setEmulatedMedia", &json!({ "features": features }));
+    }
+
+    /// A page of exactly this size, whatever the window has around it, in UTC and in English: what looks
+    /// the same on every computer. Chromium alone can be told.
+    #[track_caller]
+    pub fn stand_still(&self, width: u32, height: u32) {
+        let size = json!({
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false,
         });
-        self.post("/goog/cdp/execute", &command);
+        self.devtools("Emulation.setDeviceMetricsOverride", &size);
+        self.devtools("Emulation.setTimezoneOverride", &json!({ "timezoneId": "UTC" }));
+        self.devtools("Emulation.setLocaleOverride", &json!({ "locale": "en-US" }));
     }
 
     #[track_caller]
@@ -278,6 +287,11 @@ impl Browser {
     fn try_text(&self, element: &Element) -> Result<String, String> {
         let text = self.in_session("GET", &format!("/element/{}/text", element.0), &Value::Null)?;
         Ok(text.as_str().unwrap_or_default().to_owned())
+    }
+
+    #[track_caller]
+    fn devtools(&self, command: &str, params: &Value) {
+        self.post("/goog/cdp/execute", &json!({ "cmd": command, "params": params }));
     }
 
     #[track_caller]
