@@ -15,6 +15,7 @@ pub mod control;
 pub mod conversations;
 pub mod ctl;
 pub mod drive;
+pub mod egress;
 pub mod events;
 pub mod exit;
 pub mod frame;
