@@ -76,6 +76,13 @@ describe("contrast", () => {
     Object.fromEntries([...block.matchAll(/--([a-z-]+): (#[0-9a-f]{6})/g)].map((m) => [m[1], m[2]])) as Record<string, string>;
   const [light, dark] = css.split("prefers-color-scheme: dark") as [string, string];
 
+  test("cards, of which there may be many, have no shadow that is blurred", () => {
+    const shadows = [...css.matchAll(/--shadow: ([^;]+);/g)].map((found) => found[1]);
+    expect(shadows).toHaveLength(2);
+    // The third length is the blur.
+    for (const shadow of shadows) expect(shadow).toMatch(/^\S+ \S+( 0)? (rgb\(|#)/);
+  });
+
   test.each([
     ["light", tokens(light)],
     ["dark", tokens(dark)],

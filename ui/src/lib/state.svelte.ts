@@ -28,6 +28,7 @@ import type { SecretId } from "./bindings/SecretId";
 import type { SecretView } from "./bindings/SecretView";
 import type { Tried } from "./bindings/Tried";
 import type { Verdict } from "./bindings/Verdict";
+import { type Ask, Asks } from "./asks.svelte";
 import { type History, remembered } from "./history";
 import { NewBox } from "./newbox.svelte";
 import type { Wish } from "./remember";
@@ -46,22 +47,7 @@ export type Page = (typeof PAGES)[number] | "box";
 /** What of a box its page shows. */
 export const TABS = ["overview", "logs", "services", "terminal", "screen", "files", "activity"] as const;
 export type Tab = (typeof TABS)[number];
-export type Answer = Verdict["kind"];
 export type Verb = "start" | "stop" | "pause" | "resume" | "destroy" | "mute";
-
-/** A question and what the window does with it. */
-export interface Ask {
-  question: Question;
-  /** How it ended, in words, while that is shown. */
-  ending: { words: string; yes: boolean } | null;
-  /** The answer on its way. */
-  sending: Answer | null;
-  problem: ControlError | null;
-  /** The rule in the making, while Remember… is open. */
-  wish: Wish | null;
-  /** Counts how often its own card changed under the person's hands; each time is a new pause. */
-  round: number;
-}
 
 /** What is going on with a box because of a verb. */
 export interface Doing {
@@ -72,7 +58,7 @@ export interface Doing {
 export class AppState {
   status = $state<HostStatus | null>(null);
   boxes = $state<BoxView[]>([]);
-  asks = $state<Ask[]>([]);
+  readonly asks = new Asks();
   /** Why the host cannot be reached; none while it can. */
   down = $state<string | null>(null);
   page = $state<Page>("inbox");
@@ -103,8 +89,6 @@ export class AppState {
   units = $state.raw<Record<BoxId, BoxStatus | null>>({});
   /** The box in the making. It goes on whichever page is shown. */
   readonly newBox: NewBox;
-
-  readonly open = $derived(this.asks.filter((ask) => ask.ending === null));
 
   readonly #backend: Backend;
   /** The question that was asked for and is not here yet. */
@@ -251,14 +235,15 @@ export class AppState {
 
   /** Moves the keys to the next or previous open question. */
   move(by: 1 | -1): void {
-    const at = this.open.findIndex((ask) => ask.question.id === this.current);
-    const next = this.open[Math.min(Math.max(at + by, 0), this.open.length - 1)];
-    if (next && next.question.id !== this.current) this.#makeCurrent(next);
+    const { open } = this.asks;
+    const at = this.asks.placeOf(this.current);
+    const next = open[Math.min(Math.max(at + by, 0), open.length - 1)];
+    if (next && next.id !== this.current) this.#makeCurrent(next);
   }
 
   /** The person reached for this question themselves. */
   choose(id: QuestionId): void {
-    const there = this.open.some((ask) => ask.question.id === id);
+    const there = this.asks.placeOf(id) >= 0;
     if (there) this.current = id;
     // The way to it may be quicker than the question itself.
     this.#sought = there ? null : id;
@@ -266,33 +251,33 @@ export class AppState {
 
   /** Gives the keys to a question. The page may scroll to it, so every yes waits anew. */
   #makeCurrent(ask: Ask | undefined): void {
-    this.current = ask?.question.id ?? null;
+    this.current = ask?.id ?? null;
     this.shownAgain();
   }
 
   // Questions
 
-  #find(id: QuestionId): Ask | undefined {
-    return this.asks.find((ask) => ask.question.id === id);
+  /** Those nobody has answered yet. */
+  get open(): readonly Ask[] {
+    return this.asks.open;
   }
 
   #setQuestions(questions: Question[]): void {
     const still = new Set(questions.map((question) => question.id));
     for (const ask of this.open) {
-      if (!still.has(ask.question.id)) this.#end(ask, NO_LONGER_OPEN, false);
+      if (!still.has(ask.id)) this.#end(ask, NO_LONGER_OPEN, false);
     }
-    const known = new Map(this.asks.map((ask) => [ask.question.id, ask]));
-    const fresh = questions.filter((question) => !this.#renew(known.get(question.id), question));
-    this.#add(fresh);
+    this.#add(questions.filter((question) => !this.#renew(question)));
     this.#handOutKeys();
   }
 
   #putQuestion(question: Question): void {
-    if (!this.#renew(this.#find(question.id), question)) this.#add([question]);
+    if (!this.#renew(question)) this.#add([question]);
   }
 
   /** Whether it was known. One that has ended stays as it ended. */
-  #renew(known: Ask | undefined, question: Question): boolean {
+  #renew(question: Question): boolean {
+    const known = this.asks.find(question.id);
     if (known && known.ending === null) {
       if (known.question.digest !== question.digest) known.problem = known.wish = null;
       known.question = question;
@@ -300,22 +285,20 @@ export class AppState {
     return known !== undefined;
   }
 
-  /** All at once: each change of the list draws it anew. */
   #add(questions: Question[]): void {
     if (questions.length === 0) return;
-    const asks = questions.map((question) => ({ question, ending: null, sending: null, problem: null, wish: null, round: 0 }));
-    this.asks = [...this.asks, ...asks].sort((a, b) => a.question.createdAt - b.question.createdAt);
+    this.asks.add(questions);
     if (this.#sought !== null) this.choose(this.#sought);
   }
 
   /** Nobody has the keys, and nothing is being read: the oldest open question gets them. */
   #handOutKeys(): void {
-    const reading = this.asks.some((ask) => ask.ending !== null);
+    const reading = this.open.length < this.asks.all.length;
     if (this.current === null && !reading) this.#makeCurrent(this.open[0]);
   }
 
   #resolved(id: QuestionId, outcome: Outcome): void {
-    const ask = this.#find(id);
+    const ask = this.asks.find(id);
     if (ask) this.#end(ask, outcomeWords(outcome), isYes(outcome));
   }
 
@@ -326,31 +309,23 @@ export class AppState {
   #end(ask: Ask, words: string, yes: boolean): void {
     const first = ask.ending === null;
     if (!first && words === NO_LONGER_OPEN) return;
-    const id = ask.question.id;
     const answeredHere = ask.sending !== null;
     ask.ending = { words, yes };
     ask.sending = null;
     ask.problem = null;
-    if (this.current === id) this.#makeCurrent(answeredHere ? this.#heir(id) : undefined);
-    if (first) setTimeout(() => this.#forget(id), ENDING_MS);
+    if (this.current === ask.id) this.#makeCurrent(answeredHere ? this.asks.heir(ask.id) : undefined);
+    if (first) setTimeout(() => this.#forget(ask.id), ENDING_MS);
   }
 
   #forget(id: QuestionId): void {
-    const heir = this.#heir(id);
-    this.asks = this.asks.filter((ask) => ask.question.id !== id);
+    const heir = this.asks.heir(id);
+    this.asks.remove(id);
     if (this.current === null) this.#makeCurrent(heir);
-  }
-
-  /** The open question after this one, else the last before it. */
-  #heir(id: QuestionId): Ask | undefined {
-    const at = this.asks.findIndex((ask) => ask.question.id === id);
-    const isOpen = (ask: Ask) => ask.ending === null;
-    return this.asks.slice(at + 1).find(isOpen) ?? this.asks.slice(0, at).findLast(isOpen);
   }
 
   /** Answers a question as it was shown: the digest is that of the drawn content. */
   async answer(question: Question, verdict: Verdict): Promise<void> {
-    const ask = this.#find(question.id);
+    const ask = this.asks.find(question.id);
     if (!ask || ask.ending || ask.sending || this.down !== null) return;
     ask.sending = verdict.kind;
     ask.problem = null;
@@ -363,7 +338,7 @@ export class AppState {
   }
 
   async #answerFailed(id: QuestionId, error: ControlError): Promise<void> {
-    const ask = this.#find(id);
+    const ask = this.asks.find(id);
     if (!ask || ask.ending) return;
     ask.sending = null;
     if (error.code === "notPending") {
@@ -377,7 +352,7 @@ export class AppState {
 
   /** The rule in the making at a question; none closes the form. */
   setWish(id: QuestionId, wish: Wish | null): void {
-    const ask = this.#find(id);
+    const ask = this.asks.find(id);
     if (ask && ask.ending === null) ask.wish = wish;
   }
 
@@ -416,7 +391,7 @@ export class AppState {
   }
 
   questionsOf(id: BoxId): number {
-    return this.open.filter((ask) => ask.question.boxId === id).length;
+    return this.asks.ofBox(id);
   }
 
   startBox(id: BoxId): Promise<void> {
