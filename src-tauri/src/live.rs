@@ -99,6 +99,7 @@ pub mod samples {
             web: None,
             screen: None,
             nested_repos: Vec::new(),
+            egress: protocol::egress::EgressMode::Open,
         }
     }
 

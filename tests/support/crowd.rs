@@ -116,7 +116,7 @@ fn boxes(size: Size) -> Vec<Value> {
             "state": "running", "branch": format!("agentbox/box-{n}"), "publish": null,
             "image": "agentbox/box:0123", "createdAt": 1_700_000_000_000u64, "questions": size.questions,
             "mutedUntil": null, "channel": "socket", "busy": null, "agents": [], "logins": [],
-            "web": null, "screen": null, "nestedRepos": [],
+            "web": null, "screen": null, "nestedRepos": [], "egress": "open",
         })
     };
     (0..size.boxes).map(one).collect()

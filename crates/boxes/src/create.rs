@@ -28,6 +28,7 @@ use bollard::query_parameters::{
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use protocol::ctl::{BOX_USER, Daemons, ENV_GID, ENV_UID, Go, Identity, SeedPlan, paths};
+use protocol::egress::EgressMode;
 use protocol::{BoxId, BoxName, Limits};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -76,6 +77,8 @@ pub struct CreateSpec {
     pub keep_on_failure: bool,
     /// What the person said that goes before the settings.
     pub wishes: Wishes,
+    /// How it gets out to the network.
+    pub egress: EgressMode,
 }
 
 /// The ids the box user gets: the host user's on Linux, so that sockets and files fit. Root's are
@@ -316,6 +319,7 @@ impl Saga {
             carry: Vec::new(),
             limits: limits::possible(self.spec.limits, profile).0,
             wishes: self.spec.wishes.clone(),
+            egress: self.spec.egress,
         }
     }
 

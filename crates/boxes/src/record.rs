@@ -7,6 +7,7 @@
 use crate::Channel;
 use crate::repo::OWN;
 use protocol::carry::Carried;
+use protocol::egress::EgressMode;
 use protocol::sessions::Agent;
 use protocol::{BoxId, BoxName, Limits, Millis};
 use serde::{Deserialize, Serialize};
@@ -78,6 +79,9 @@ pub struct Record {
     pub limits: Limits,
     #[serde(default)]
     pub wishes: Wishes,
+    /// How it gets out to the network.
+    #[serde(default)]
+    pub egress: EgressMode,
 }
 
 /// What a person said about this box that goes before the settings.

@@ -66,6 +66,7 @@ fn one_box(
         screen: (state != BoxState::Missing)
             .then(|| format!("http://{name}.vnc.localhost:1355/vnc.html")),
         nested_repos: Vec::new(),
+        egress: protocol::egress::EgressMode::Open,
     }
 }
 

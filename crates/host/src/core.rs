@@ -431,6 +431,7 @@ fn view_of(known: &Known, asking: &[BoxId], names: &Names) -> BoxView {
         web: names.shown(known, LinkTo::Web),
         screen: names.shown(known, LinkTo::Screen),
         nested_repos: record.nested.iter().map(nested_view).collect(),
+        egress: record.egress,
     }
 }
 

@@ -12,6 +12,7 @@ use connectors::git::RemoteName;
 use protocol::boxes::{BoxState, Created};
 use protocol::control::{ControlError, CreateBox, ErrorCode};
 use protocol::ctl::Daemons;
+use protocol::egress::EgressMode;
 use protocol::web::share_an_address;
 use protocol::{BoxId, BoxName};
 use relay::{Entry, Registration, RemoteUrls, Token, Worktree};
@@ -92,6 +93,7 @@ impl Core {
                 isolated: request.isolate.iter().copied().collect(),
                 ..Wishes::default()
             },
+            egress: EgressMode::Open,
         };
         let record = match boxes.create(spec, watcher).await {
             Ok(record) => record,

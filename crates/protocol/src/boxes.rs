@@ -1,6 +1,7 @@
 //! Boxes as people see them.
 
 use crate::carry::Carried;
+use crate::egress::EgressMode;
 use crate::sessions::{Agent, AgentView};
 use crate::{BoxId, BoxName, Millis};
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,9 @@ pub struct BoxView {
     /// Repositories below the workspace.
     #[serde(default)]
     pub nested_repos: Vec<NestedView>,
+    /// How it gets out to the network.
+    #[serde(default)]
+    pub egress: EgressMode,
 }
 
 /// A repository below a box's workspace.

@@ -3,6 +3,10 @@
 //! These words travel far: into the answer a box gets, the log, the command line and the window. A
 //! reason's code is stable; whoever reacts to one matches the code and nothing else.
 
+mod views;
+
+pub use views::*;
+
 use crate::{BoxId, Millis, SecretId};
 use serde::{Deserialize, Serialize};
 

@@ -81,6 +81,7 @@ impl Install {
             carry: None,
             keep_on_failure: false,
             wishes: boxes::Wishes::default(),
+            egress: protocol::egress::EgressMode::Open,
         }
     }
 

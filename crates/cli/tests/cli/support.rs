@@ -271,6 +271,7 @@ pub fn a_box(project: &Path) -> BoxView {
         web: None,
         screen: None,
         nested_repos: Vec::new(),
+        egress: protocol::egress::EgressMode::Open,
     }
 }
 

@@ -4,6 +4,7 @@ import type { AgentView } from "./AgentView";
 import type { BoxId } from "./BoxId";
 import type { BoxName } from "./BoxName";
 import type { BoxState } from "./BoxState";
+import type { EgressMode } from "./EgressMode";
 import type { NestedView } from "./NestedView";
 
 export type BoxView = { id: BoxId, name: BoxName, 
@@ -62,4 +63,8 @@ screen: string | null,
 /**
  * Repositories below the workspace.
  */
-nestedRepos: Array<NestedView>, };
+nestedRepos: Array<NestedView>, 
+/**
+ * How it gets out to the network.
+ */
+egress: EgressMode, };

@@ -5,6 +5,7 @@ import type { BoxId } from "./BoxId";
 import type { BoxName } from "./BoxName";
 import type { BoxState } from "./BoxState";
 import type { Carried } from "./Carried";
+import type { EgressMode } from "./EgressMode";
 import type { NestedView } from "./NestedView";
 
 /**
@@ -86,4 +87,8 @@ screen: string | null,
 /**
  * Repositories below the workspace.
  */
-nestedRepos: Array<NestedView>, };
+nestedRepos: Array<NestedView>, 
+/**
+ * How it gets out to the network.
+ */
+egress: EgressMode, };
