@@ -46,6 +46,16 @@ impl HostName {
         Ok(Self(name))
     }
 
+    /// From a policy's text: names of any script become A-labels, as a browser makes them.
+    pub fn authored(text: &str) -> Result<Self, BadHost> {
+        if text.is_ascii() && !text.to_ascii_lowercase().contains("xn--") {
+            return Self::parse(text);
+        }
+        let bad = || BadHost(text.chars().take(LONGEST).collect());
+        let labels = idna::domain_to_ascii_cow(text.as_bytes(), idna::AsciiDenyList::URL);
+        Self::parse(&labels.map_err(|_| bad())?)
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -63,6 +63,7 @@ pub struct Rule {
     pub path: Option<PathRule>,
     /// The whole query: each name with all its values, sorted.
     pub query: Option<BTreeMap<String, Vec<String>>>,
+    /// Of a rule that denies, none is any.
     pub ports: BTreeSet<u16>,
     pub websocket: bool,
     pub action: Action,
@@ -73,6 +74,26 @@ pub struct Rule {
     pub origin: Origin,
     /// Made by a person's answer.
     pub grant: bool,
+}
+
+impl Rule {
+    /// Everything of a host by TLS, as a bare name in a policy means it.
+    pub fn whole_host(origin: Origin) -> Self {
+        Self {
+            schemes: BTreeSet::from([Scheme::Https]),
+            methods: None,
+            path: None,
+            query: None,
+            ports: BTreeSet::from([Scheme::Https.port()]),
+            websocket: true,
+            action: Action::Allow,
+            max_body: None,
+            transform: None,
+            push: None,
+            origin,
+            grant: false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord, Hash)]
