@@ -11,9 +11,13 @@
 //! The surprising thing: what is forwarded is the canonical form that was decided on, never what the box
 //! sent. Where the two could be read differently by a server, the request is refused.
 
+#![allow(dead_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod authority;
+pub mod dial;
 pub mod host_name;
 pub mod policy;
 pub mod ports;
+pub mod proxy;
 pub mod request;

@@ -41,7 +41,7 @@ pub trait Log: Send + Sync + 'static {
 pub trait Gate: Send + Sync + 'static {
     /// Waits for an answer; dropping the future takes the asker away. Requests that are the same to a
     /// person share one question.
-    fn ask<'a>(&'a self, ask: Ask) -> BoxFuture<'a, Answer>;
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Answer>;
 }
 
 /// What a person is asked about: a request before anything of it went out, its body unread.
@@ -61,6 +61,8 @@ pub struct Ask {
     pub secrets: Vec<SecretId>,
     /// The rule that says `ask`; none for a host that no policy names.
     pub rule: Option<protocol::egress::RuleSeen>,
+    /// What the box says it is for, when it asks before it tries. Its word, and hostile text.
+    pub why: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

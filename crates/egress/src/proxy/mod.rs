@@ -1,0 +1,220 @@
+//! The proxy that stands between boxes and the network.
+//!
+//! It is known by the carrier which box speaks: its Unix socket, or its bridge. Each connection is one
+//! task, bounded in everything, and a fault in one ends that one. What a request may do is the policy's
+//! to say; here it is taken apart, put together anew and carried, in constant memory.
+//!
+//! The surprising thing: a host that may not be reached is answered all the same, with a certificate of
+//! its name and a refusal inside. Programs show what a server says and hide what a proxy says.
+
+mod listen;
+
+pub use listen::SOCKET;
+
+use crate::authority::Authority;
+use crate::dial::{Dialer, Net, Surroundings};
+use crate::policy::Policy;
+use crate::ports::{Gate, Log, Secrets};
+use protocol::{BoxId, BoxName, SecretId};
+use rustls::RootCertStore;
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// What the proxy is built from.
+pub struct Deps {
+    pub secrets: Arc<dyn Secrets>,
+    pub log: Arc<dyn Log>,
+    pub gate: Arc<dyn Gate>,
+    pub net: Arc<dyn Net>,
+    pub authority: Arc<Authority>,
+    /// Whom servers are vouched for by; read when the first server is met.
+    pub roots: Box<dyn Fn() -> RootCertStore + Send + Sync>,
+    pub limits: Limits,
+}
+
+/// How much, and how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub connections_per_box: usize,
+    pub connections: usize,
+    /// For the head of a request, from its first byte.
+    pub head: Duration,
+    /// For the first bytes of a tunnel, and again for its handshake.
+    pub greeting: Duration,
+    /// Between requests.
+    pub idle: Duration,
+    /// For a server to take a connection and shake hands.
+    pub dial: Duration,
+    /// For the head of an answer; agents think long.
+    pub answer: Duration,
+    /// For a credential.
+    pub secret: Duration,
+    /// A WebSocket or a tunnel in which nothing moves.
+    pub silence: Duration,
+    /// What the policy no longer allows may say goodbye.
+    pub grace: Duration,
+    /// Names that no policy speaks of and that get a certificate, per minute and box.
+    pub unlisted: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_per_box: 200,
+            connections: 1000,
+            head: Duration::from_secs(15),
+            greeting: Duration::from_secs(10),
+            idle: Duration::from_secs(10 * 60),
+            dial: Duration::from_secs(30),
+            answer: Duration::from_secs(10 * 60),
+            secret: Duration::from_secs(5),
+            silence: Duration::from_secs(30 * 60),
+            grace: Duration::from_secs(5),
+            unlisted: 30,
+        }
+    }
+}
+
+/// A box, for as long as it runs.
+pub struct BoxSetup {
+    pub id: BoxId,
+    pub name: BoxName,
+    /// SHA-256 of the token's text. A program that presents one must present this one.
+    pub token: [u8; 32],
+    /// None while there is no policy: then nothing passes.
+    pub policy: watch::Receiver<Option<Arc<Policy>>>,
+    pub placeholders: Vec<Placeholder>,
+}
+
+/// What a box holds in place of a credential.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placeholder {
+    pub secret: SecretId,
+    pub value: String,
+}
+
+/// All boxes' ways out.
+pub struct Proxy {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub deps: Deps,
+    pub dialer: Dialer,
+    boxes: Mutex<HashMap<BoxId, Arc<BoxState>>>,
+    places: Arc<Semaphore>,
+    tasks: TaskTracker,
+}
+
+pub(crate) struct BoxState {
+    pub id: BoxId,
+    pub policy: watch::Receiver<Option<Arc<Policy>>>,
+    pub placeholders: Vec<Placeholder>,
+    tokens: RwLock<Tokens>,
+    pub closed: CancellationToken,
+    places: Arc<Semaphore>,
+}
+
+/// While a box is given a new token it may still present the old one.
+struct Tokens {
+    current: [u8; 32],
+    next: Option<[u8; 32]>,
+}
+
+impl Proxy {
+    pub fn new(deps: Deps) -> Self {
+        let dialer = Dialer::new(deps.net.clone(), deps.limits.dial);
+        let places = Arc::new(Semaphore::new(deps.limits.connections));
+        let (boxes, tasks) = (Mutex::default(), TaskTracker::new());
+        Self { shared: Arc::new(Shared { deps, dialer, boxes, places, tasks }) }
+    }
+
+    /// Knows a box from now on. It comes in by [`Proxy::listen`] or [`Proxy::serve`].
+    pub fn open(&self, setup: BoxSetup) {
+        self.close(&setup.id);
+        let state = Arc::new(BoxState {
+            id: setup.id.clone(),
+            policy: setup.policy,
+            placeholders: setup.placeholders,
+            tokens: RwLock::new(Tokens { current: setup.token, next: None }),
+            closed: CancellationToken::new(),
+            places: Arc::new(Semaphore::new(self.shared.deps.limits.connections_per_box)),
+        });
+        self.shared.boxes().insert(setup.id, state);
+    }
+
+    /// Listens for a box at [`SOCKET`] in its folder. A stale socket of an earlier host is replaced.
+    pub fn listen(&self, id: &BoxId, dir: &Path) -> io::Result<()> {
+        let state = self.shared.state(id)?;
+        let listener = listen::bind(&dir.join(SOCKET))?;
+        let accepting = listen::accept(self.shared.clone(), state, listener);
+        self.shared.tasks.spawn(accepting);
+        Ok(())
+    }
+
+    /// Serves one connection that came by the box's bridge, until it ends or the box is closed.
+    pub fn serve<S>(&self, id: &BoxId, stream: S) -> io::Result<()>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let state = self.shared.state(id)?;
+        listen::admit(&self.shared, &state, stream);
+        Ok(())
+    }
+
+    /// A box is about to be given a new token; until [`Proxy::settle`] the old one is good too.
+    pub fn expect(&self, id: &BoxId, token: [u8; 32]) {
+        if let Ok(state) = self.shared.state(id) {
+            state.tokens.write().unwrap_or_else(PoisonError::into_inner).next = Some(token);
+        }
+    }
+
+    /// The box has its new token: only that one is good from now on.
+    pub fn settle(&self, id: &BoxId) {
+        if let Ok(state) = self.shared.state(id) {
+            let mut tokens = state.tokens.write().unwrap_or_else(PoisonError::into_inner);
+            if let Some(next) = tokens.next.take() {
+                tokens.current = next;
+            }
+        }
+    }
+
+    /// Ends everything of a box.
+    pub fn close(&self, id: &BoxId) {
+        if let Some(state) = self.shared.boxes().remove(id) {
+            state.closed.cancel();
+        }
+    }
+
+    /// What of this computer no box may reach, as far as the operating system does not say it.
+    pub fn surround(&self, around: Surroundings) {
+        self.shared.dialer.surround(around);
+    }
+
+    /// Ends every box and waits for the last connection.
+    pub async fn shutdown(&self) {
+        for (_, state) in self.shared.boxes().drain() {
+            state.closed.cancel();
+        }
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
+    }
+}
+
+impl Shared {
+    fn boxes(&self) -> MutexGuard<'_, HashMap<BoxId, Arc<BoxState>>> {
+        self.boxes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self, id: &BoxId) -> io::Result<Arc<BoxState>> {
+        let state = self.boxes().get(id).cloned();
+        state.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such box"))
+    }
+}
