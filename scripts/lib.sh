@@ -292,10 +292,10 @@ as_tester() {
 # make_stage PROFILE_DIR: prints the folder. `home` and `artifacts` in it belong to the tester.
 make_stage() {
   local from=$1 stage
-  [ -x "$from/agentbox-desktop" ] || die "there are no programs in $from; run scripts/build"
+  [ -x "$from/agentbox-window" ] || die "there are no programs in $from; run scripts/build"
   stage=$(mktemp -d /tmp/agentbox-e2e.XXXXXX)
   chmod 755 "$stage"
-  install -m 755 "$from/agentbox" "$from/agentbox-desktop" "$stage/"
+  install -m 755 "$from/agentbox" "$from/agentbox-desktop" "$from/agentbox-window" "$stage/"
   install -D -m 755 "$from/box/agentbox-ctl" "$stage/box/agentbox-ctl"
   [ ! -d ui/dist-browser ] || cp -r ui/dist-browser "$stage/page"
   install -d -m 700 "$stage/home"

@@ -1,9 +1,9 @@
 //! Does what a person chose in the tray. Decides nothing: the host checks every answer.
 
-use crate::links::{self, Place};
 use crate::menu::Action;
 use crate::notifications::Notifier;
 use crate::page::{Page, Tab};
+use crate::place::{self, Place};
 use crate::terminal;
 use host::Api;
 use protocol::boxes::BoxState;
@@ -79,7 +79,7 @@ impl Actions {
 
     fn start_box(&self, id: BoxId) {
         let this = self.clone();
-        tauri::async_runtime::spawn(async move {
+        tokio::spawn(async move {
             if let Err(e) = this.api.start_box(Target::id(&id)).await {
                 this.failed(&format!("{} could not be started", this.name(&id).await), &e);
             }
@@ -88,7 +88,7 @@ impl Actions {
 
     fn stop_box(&self, id: BoxId) {
         let this = self.clone();
-        tauri::async_runtime::spawn(async move {
+        tokio::spawn(async move {
             if let Err(e) = this.api.stop_box(Target::id(&id)).await {
                 this.failed(&format!("{} could not be stopped", this.name(&id).await), &e);
             }
@@ -97,7 +97,7 @@ impl Actions {
 
     fn pause_box(&self, id: BoxId) {
         let this = self.clone();
-        tauri::async_runtime::spawn(async move {
+        tokio::spawn(async move {
             if let Err(e) = this.api.pause_box(Target::id(&id)).await {
                 this.failed(&format!("{} could not be paused", this.name(&id).await), &e);
             }
@@ -106,7 +106,7 @@ impl Actions {
 
     fn resume_box(&self, id: BoxId) {
         let this = self.clone();
-        tauri::async_runtime::spawn(async move {
+        tokio::spawn(async move {
             if let Err(e) = this.api.unpause_box(Target::id(&id)).await {
                 this.failed(&format!("{} could not be resumed", this.name(&id).await), &e);
             }
@@ -116,7 +116,7 @@ impl Actions {
     /// Does it with every box that is in this state now.
     fn each(&self, state: BoxState, act: fn(&Self, BoxId)) {
         let this = self.clone();
-        tauri::async_runtime::spawn(async move {
+        tokio::spawn(async move {
             let boxes = this.api.boxes().await;
             for view in boxes.into_iter().filter(|view| view.state == state) {
                 act(&this, view.id);
@@ -127,7 +127,7 @@ impl Actions {
     /// In a terminal window; a box that rests is brought up by the command in it.
     fn open_shell(&self, id: BoxId) {
         let this = self.clone();
-        tauri::async_runtime::spawn(async move {
+        tokio::spawn(async move {
             let boxes = this.api.boxes().await;
             let projects: Vec<_> = boxes.iter().map(|view| (&view.project_root).into()).collect();
             if let Err(e) = terminal::shell(&id, &projects).await {
@@ -141,7 +141,7 @@ impl Actions {
 
     fn mute(&self, id: BoxId, seconds: Option<u64>) {
         let this = self.clone();
-        tauri::async_runtime::spawn(async move {
+        tokio::spawn(async move {
             if let Err(e) = this.api.mute(Target::id(&id), seconds).await {
                 this.failed(&format!("{} could not be muted", this.name(&id).await), &e);
             }
@@ -151,9 +151,9 @@ impl Actions {
     /// In the person's browser; the box is brought up first.
     fn open_place(&self, id: BoxId, place: Place) {
         let this = self.clone();
-        tauri::async_runtime::spawn(async move {
+        tokio::spawn(async move {
             let opened = match this.api.link(Target::id(&id), place.link(), false, None).await {
-                Ok(link) => tauri::async_runtime::spawn_blocking(move || links::open(&link)).await,
+                Ok(link) => tokio::task::spawn_blocking(move || place::open(&link)).await,
                 Err(e) => Ok(Err(e)),
             };
             if let Ok(Err(e)) = opened {

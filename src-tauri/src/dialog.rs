@@ -18,7 +18,6 @@ mod words;
 use approvals::Sink;
 use gate::Gate;
 use gtk::gdk::keys::constants::Escape;
-use gtk::gdk_pixbuf::{Colorspace, InterpType, Pixbuf};
 use gtk::glib::{self, ControlFlow, Propagation};
 use gtk::prelude::*;
 use host::Api;
@@ -31,10 +30,7 @@ use queue::Queue;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
-use tauri::AppHandle;
-use tauri::image::Image;
 
-const ICON: i32 = 64;
 /// How long a dialog says how its question ended.
 const ENDING: Duration = Duration::from_secs(2);
 /// Between one dialog and the next: they are seen to be two, and an older question of the same box,
@@ -44,15 +40,13 @@ const COUNTING: Duration = Duration::from_millis(50);
 const MUTE_SECONDS: u64 = 3600;
 
 /// Shows the host's questions as dialogs from now on. Main thread only.
-pub fn add_to(app: &AppHandle, api: &Api) {
-    if let Some(icon) = app.default_window_icon() {
-        use_icon(icon);
-    }
+pub fn add_to(api: &Api) {
+    crate::icon::on_windows();
     let dialogs = Dialogs { api: api.clone() };
     let hushed = Hushed::new(dialogs, Manner::StepsForward, api.quietness());
     api.broker().add_sink(hushed.clone());
-    tauri::async_runtime::spawn(hushed.follow());
-    tauri::async_runtime::spawn(go_on_after_the_quiet(api.clone()));
+    tokio::spawn(hushed.follow());
+    tokio::spawn(go_on_after_the_quiet(api.clone()));
 }
 
 /// What waited for its turn when the quiet began is kept back like what came in it.
@@ -61,19 +55,6 @@ async fn go_on_after_the_quiet(api: Api) {
     while quiet.changed().await.is_ok() {
         let api = api.clone();
         glib::idle_add_once(move || advance(&api));
-    }
-}
-
-/// The app's icon on every window, at a size that window lists use.
-pub fn use_icon(icon: &Image<'_>) {
-    let (Ok(width), Ok(height)) = (i32::try_from(icon.width()), i32::try_from(icon.height()))
-    else {
-        return;
-    };
-    let pixels = glib::Bytes::from(icon.rgba());
-    let whole = Pixbuf::from_bytes(&pixels, Colorspace::Rgb, true, 8, width, height, width * 4);
-    if let Some(small) = whole.scale_simple(ICON, ICON, InterpType::Bilinear) {
-        gtk::Window::set_default_icon(&small);
     }
 }
 
@@ -248,7 +229,7 @@ fn answered(api: &Api, question: &Question, response: gtk::ResponseType) {
 
 fn mute(api: &Api, question: &Question) {
     let (api, id) = (api.clone(), question.box_id.clone());
-    tauri::async_runtime::spawn(async move {
+    tokio::spawn(async move {
         if let Err(e) = api.mute(Target::id(&id), Some(MUTE_SECONDS)).await {
             tracing::warn!("the box was not muted: {e}");
         }

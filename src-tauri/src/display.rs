@@ -15,8 +15,7 @@ pub fn require() -> Result<(), Failure> {
     } else {
         return Ok(());
     };
-    let failure = Failure { code: 2, ..Failure::new(why) };
-    Err(failure.hint("Without a desktop, run the host with: agentbox serve"))
+    Err(Failure::usage(why).hint("Without a desktop, run the host with: agentbox serve"))
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -1,34 +1,27 @@
-//! `agentbox-desktop`: the tray, the dialogs and notifications of questions, and the window.
+//! `agentbox-desktop`: the host with a face. The tray, and the dialogs and notifications of questions.
 //!
-//! One binary, two processes. Without arguments it is the tray process, which runs the host and
-//! never makes a webview. With `--window` it is the window: a webview that is a client of the
-//! control socket like any other, and gone when closed. This file only decides which one it is.
+//! The window is a program of its own, `agentbox-window`: nothing here may use `tauri`, because a process that
+//! only has a webview's library in it is twice as large (docs/adr/0009). This file only decides what is wanted.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod actions;
 mod args;
-mod chooser;
-mod commands;
-mod copies;
-mod display;
+mod image;
 mod keyring;
 mod link;
-mod links;
 mod live;
-mod logging;
+mod main_thread;
 mod menu;
-mod page;
-mod subscription;
 mod terminal;
 mod tray;
 mod tray_app;
-mod tray_icon;
+mod tray_picture;
 mod watch;
-mod window;
 mod window_child;
-mod window_state;
 
+#[cfg(target_os = "linux")]
+mod appearance;
 #[cfg(target_os = "linux")]
 mod colour;
 #[cfg(target_os = "linux")]
@@ -46,57 +39,35 @@ mod tray_host;
 #[path = "notifications_elsewhere.rs"]
 mod notifications;
 
+#[cfg(target_os = "linux")]
+use agentbox_desktop::icon;
+use agentbox_desktop::{Failure, display, home, logging, page, place, programs};
 use args::Mode;
-use std::process::ExitCode;
+use page::Page;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
     let done = match args::parse(std::env::args().skip(1)) {
         Ok(Mode::Tray { open }) => tray_app::run(open),
-        Ok(Mode::Window { page }) => window::run(page),
+        Ok(Mode::Window { page }) => Err(become_the_window(&page)),
         Ok(Mode::Say(text)) => {
             println!("{text}");
             Ok(())
         }
-        Err(bad) => Err(Failure::usage(&bad)),
+        Err(bad) => Err(Failure::usage(bad.to_string()).hint("See: agentbox-desktop --help")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report("agentbox-desktop"),
     }
 }
 
-/// The app's configuration and the built pages. Made in one place: each use of the macro would
-/// embed the pages once more.
-fn context() -> tauri::Context {
-    tauri::generate_context!()
-}
-
-/// Why the process ends before it does anything, as told on stderr.
-struct Failure {
-    message: String,
-    hint: Option<String>,
-    code: u8,
-}
-
-impl Failure {
-    fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, code: 1 }
-    }
-
-    fn usage(bad: &args::BadArgs) -> Self {
-        Self { code: 2, ..Self::new(bad.to_string()) }.hint("See: agentbox-desktop --help")
-    }
-
-    fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    fn report(self) -> ExitCode {
-        eprintln!("agentbox-desktop: {}", self.message);
-        if let Some(hint) = self.hint {
-            eprintln!("hint: {hint}");
-        }
-        ExitCode::from(self.code)
-    }
+/// Comes back only with why it cannot be.
+fn become_the_window(page: &Page) -> Failure {
+    let why = match programs::window() {
+        Ok(window) => Command::new(window).args(["--page", &page.to_string()]).exec().to_string(),
+        Err(why) => why,
+    };
+    Failure::new(format!("the window cannot be opened: {why}."))
 }

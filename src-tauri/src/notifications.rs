@@ -73,10 +73,10 @@ impl Notifier {
             up: watch::channel(0).0,
         });
         let notifier = Self { shared };
-        tauri::async_runtime::spawn(run(notifier.shared.clone(), api.clone()));
+        tokio::spawn(run(notifier.shared.clone(), api.clone()));
         let hushed = Hushed::new(notifier.clone(), Manner::Speaks, api.quietness());
         api.broker().add_sink(hushed.clone());
-        tauri::async_runtime::spawn(hushed.follow());
+        tokio::spawn(hushed.follow());
         notifier
     }
 

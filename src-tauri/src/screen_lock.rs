@@ -36,7 +36,7 @@ pub async fn watch(api: Api) {
     let any = Arc::new(Any { api, sources: Default::default() });
     for (at, name) in SCREEN_SAVERS.into_iter().enumerate() {
         let source = Source { any: any.clone(), at };
-        tauri::async_runtime::spawn(async move {
+        tokio::spawn(async move {
             loop {
                 let ended = screen_saver(name, &source).await;
                 source.again(name, ended).await;

@@ -4,7 +4,7 @@
 //! passed on as words of its own, never as one string for a shell to take apart. No program out of a
 //! project's folder is started, whatever the environment says: a box may have written it.
 
-use crate::copies::agentbox;
+use crate::programs::agentbox;
 use host::opener::find;
 use protocol::BoxId;
 use protocol::control::{ControlError, ErrorCode};
@@ -102,7 +102,7 @@ async fn start(program: &Path, args: &[OsString]) -> Result<(), ControlError> {
         Ok(Err(e)) => Err(failed(e.to_string())),
         Ok(Ok(_)) => Ok(()),
         Err(_) => {
-            tauri::async_runtime::spawn(outlive(child));
+            tokio::spawn(outlive(child));
             Ok(())
         }
     }

@@ -4,31 +4,39 @@
 //! everything else goes on meanwhile. Labels show text as it is, never as markup or access keys.
 
 use crate::actions::Actions;
-use crate::menu::{Action, Entry, Icon, Item, TrayView, literal};
-use crate::tray_icon;
+use crate::image::Image;
+use crate::main_thread::MainThread;
+use crate::menu::{Action, Entry, Item, TrayView, literal};
+use crate::tray_picture::{self, Look};
 use host::Api;
 use protocol::control::Notice;
+use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::time::Duration;
-use tauri::image::Image;
-use tauri::menu::{IsMenuItem, Menu, MenuItem, PredefinedMenuItem, Submenu};
-use tauri::tray::{MouseButton, MouseButtonState, TrayIcon, TrayIconBuilder, TrayIconEvent};
-use tauri::{AppHandle, Wry};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
+use tray_icon::menu::{IsMenuItem, Menu, MenuEvent, MenuItem, PredefinedMenuItem, Submenu};
+use tray_icon::{Icon, MouseButton, MouseButtonState, TrayIcon, TrayIconBuilder, TrayIconEvent};
 
 const PART: &str = "tray";
 const AGAIN: Duration = Duration::from_secs(1);
 /// At most ten new pictures per second, however much happens.
 const PACE: Duration = Duration::from_millis(100);
 
+thread_local! {
+    /// Only the main thread has one. It goes with the process: dropping it waits for the panel.
+    static SHOWN: RefCell<Option<ManuallyDrop<TrayIcon>>> = const { RefCell::new(None) };
+}
+
 /// Shows the icon and keeps it up to date for the life of the app.
 pub async fn keep(
-    app: AppHandle,
+    main: MainThread,
     api: Api,
     actions: Actions,
     mut views: watch::Receiver<TrayView>,
 ) {
-    let (icon, mut shown) = appear(&app, &api, &actions, &mut views).await;
-    let mut theme = theme(&app).await;
+    // Heard from the first: a theme may change while the first picture is drawn.
+    let mut theme = theme(&main).await;
+    let mut shown = appear(&main, &api, &actions, &mut views).await;
     loop {
         let repaint = tokio::select! {
             changed = views.changed() => match changed {
@@ -38,9 +46,8 @@ pub async fn keep(
             () = theme_changes(&mut theme) => true,
         };
         let view = views.borrow_and_update().clone();
-        let (icon, from, to) = (icon.clone(), shown.clone(), view.clone());
-        let drawn = on_main(&app, move |app| redraw(app, &icon, &from, &to, repaint)).await;
-        if let Err(e) = drawn {
+        let (from, to) = (shown, view.clone());
+        if let Err(e) = main.ask(move || redraw(&from, &to, repaint)).await {
             tracing::warn!("the tray icon cannot be changed: {e}");
         }
         shown = view;
@@ -51,12 +58,12 @@ pub async fn keep(
 type Theme = Option<watch::Receiver<()>>;
 
 /// Hears when the desktop's theme changes; none where nobody tells.
-async fn theme(app: &AppHandle) -> Theme {
+async fn theme(main: &MainThread) -> Theme {
     if cfg!(not(target_os = "linux")) {
         return None; // the menu bar colours the icon itself
     }
     let (changes, theme) = watch::channel(());
-    let followed = on_main(app, move |_| {
+    let followed = main.ask(move || {
         #[cfg(target_os = "linux")]
         crate::panel::on_change(move || {
             let _ = changes.send(());
@@ -78,24 +85,24 @@ async fn theme_changes(theme: &mut Theme) {
 
 /// Tries until a panel takes the icon.
 async fn appear(
-    app: &AppHandle,
+    main: &MainThread,
     api: &Api,
     actions: &Actions,
     views: &mut watch::Receiver<TrayView>,
-) -> (TrayIcon, TrayView) {
+) -> TrayView {
     let mut panel = Panel::default();
     let mut said = None;
     loop {
         let view = views.borrow_and_update().clone();
-        let (first, actions) = (view.clone(), actions.clone());
+        let (there, first, actions) = (main.clone(), view.clone(), actions.clone());
         let built = match panel.answers().await {
-            Ok(()) => on_main(app, move |app| build(app, &first, actions)).await,
+            Ok(()) => main.ask(move || build(&there, &first, actions)).await,
             Err(why) => Err(why),
         };
         match built {
-            Ok(icon) => {
+            Ok(()) => {
                 api.clear_notice(PART);
-                return (icon, view);
+                return view;
             }
             Err(why) if said.as_ref() != Some(&why) => {
                 tracing::warn!("no tray icon: {why}");
@@ -135,63 +142,57 @@ fn notice(why: &str) -> Notice {
     }
 }
 
-/// Runs on the main thread, where menus and icons live, and waits for the outcome.
-async fn on_main<T: Send + 'static>(
-    app: &AppHandle,
-    work: impl FnOnce(&AppHandle) -> tauri::Result<T> + Send + 'static,
-) -> Result<T, String> {
-    let (tx, rx) = oneshot::channel();
-    let handle = app.clone();
-    app.run_on_main_thread(move || {
-        let _ = tx.send(work(&handle));
-    })
-    .map_err(|e| e.to_string())?;
-    rx.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
-}
-
-fn build(app: &AppHandle, view: &TrayView, actions: Actions) -> tauri::Result<TrayIcon> {
-    let clicked = actions.clone();
-    TrayIconBuilder::with_id("agentbox")
-        .icon(image(view.icon))
-        .icon_as_template(true)
-        .title(shown_title(&view.title))
-        .tooltip(&view.tooltip)
-        .menu(&draw(app, &view.menu)?)
-        .show_menu_on_left_click(false)
-        .on_menu_event(move |_, event| {
-            if let Some(action) = Action::from_id(event.id().as_ref()) {
-                actions.perform(action);
-            }
-        })
-        .on_tray_icon_event(move |_, event| {
-            let TrayIconEvent::Click { button, button_state, .. } = event else { return };
-            if button == MouseButton::Left && button_state == MouseButtonState::Up {
-                clicked.open_front();
-            }
-        })
-        .build(app)
-}
-
-fn redraw(
-    app: &AppHandle,
-    icon: &TrayIcon,
-    from: &TrayView,
-    to: &TrayView,
-    repaint: bool,
-) -> tauri::Result<()> {
-    if repaint || from.icon != to.icon {
-        icon.set_icon(Some(image(to.icon)))?;
-    }
-    if from.title != to.title {
-        icon.set_title(Some(shown_title(&to.title)))?;
-    }
-    if from.tooltip != to.tooltip {
-        icon.set_tooltip(Some(&to.tooltip))?;
-    }
-    if from.menu != to.menu {
-        icon.set_menu(Some(draw(app, &to.menu)?))?;
-    }
+fn build(main: &MainThread, view: &TrayView, actions: Actions) -> Result<(), String> {
+    listen(main, actions);
+    let icon = TrayIconBuilder::new()
+        .with_id("agentbox")
+        .with_icon(picture(view)?)
+        .with_icon_as_template(true)
+        .with_title(shown_title(&view.title))
+        .with_tooltip(&view.tooltip)
+        .with_menu(Box::new(draw(&view.menu)?))
+        .with_menu_on_left_click(false)
+        .build()
+        .map_err(in_words)?;
+    SHOWN.set(Some(ManuallyDrop::new(icon)));
     Ok(())
+}
+
+/// What is clicked comes on a thread of the icon's own.
+fn listen(main: &MainThread, actions: Actions) {
+    let (there, chosen) = (main.clone(), actions.clone());
+    MenuEvent::set_event_handler(Some(move |event: MenuEvent| {
+        let Some(action) = Action::from_id(event.id().as_ref()) else { return };
+        let chosen = chosen.clone();
+        there.post(move || chosen.perform(action));
+    }));
+    let there = main.clone();
+    TrayIconEvent::set_event_handler(Some(move |event| {
+        let TrayIconEvent::Click { button, button_state, .. } = event else { return };
+        if button == MouseButton::Left && button_state == MouseButtonState::Up {
+            let actions = actions.clone();
+            there.post(move || actions.open_front());
+        }
+    }));
+}
+
+fn redraw(from: &TrayView, to: &TrayView, repaint: bool) -> Result<(), String> {
+    SHOWN.with_borrow_mut(|shown| {
+        let Some(icon) = shown else { return Ok(()) };
+        if repaint || from.icon != to.icon {
+            icon.set_icon(Some(picture(to)?)).map_err(in_words)?;
+        }
+        if from.title != to.title {
+            icon.set_title(Some(shown_title(&to.title)));
+        }
+        if from.tooltip != to.tooltip {
+            icon.set_tooltip(Some(&to.tooltip)).map_err(in_words)?;
+        }
+        if from.menu != to.menu {
+            icon.set_menu(Some(Box::new(draw(&to.menu)?)));
+        }
+        Ok(())
+    })
 }
 
 /// On macOS the title stands in the menu bar itself, where only the icon belongs.
@@ -199,40 +200,48 @@ fn shown_title(title: &str) -> &str {
     if cfg!(target_os = "linux") { title } else { "" }
 }
 
-fn draw(app: &AppHandle, entries: &[Entry]) -> tauri::Result<Menu<Wry>> {
-    let menu = Menu::new(app)?;
+fn draw(entries: &[Entry]) -> Result<Menu, String> {
+    let menu = Menu::new();
     for entry in entries {
-        menu.append(entry_item(app, entry)?.as_ref())?;
+        menu.append(entry_item(entry)?.as_ref()).map_err(in_words)?;
     }
     Ok(menu)
 }
 
-fn entry_item(app: &AppHandle, entry: &Entry) -> tauri::Result<Box<dyn IsMenuItem<Wry>>> {
+fn entry_item(entry: &Entry) -> Result<Box<dyn IsMenuItem>, String> {
     Ok(match entry {
-        Entry::Text(text) => Box::new(MenuItem::new(app, literal(text), false, None::<&str>)?),
-        Entry::Item(item) => Box::new(clickable(app, item)?),
-        Entry::Separator => Box::new(PredefinedMenuItem::separator(app)?),
+        Entry::Text(text) => Box::new(MenuItem::new(literal(text), false, None)),
+        Entry::Item(item) => Box::new(clickable(item)),
+        Entry::Separator => Box::new(PredefinedMenuItem::separator()),
         Entry::Submenu { label, items } => {
-            let submenu = Submenu::new(app, literal(label), true)?;
+            let submenu = Submenu::new(literal(label), true);
             for item in items {
-                submenu.append(&clickable(app, item)?)?;
+                submenu.append(&clickable(item)).map_err(in_words)?;
             }
             Box::new(submenu)
         }
     })
 }
 
-fn clickable(app: &AppHandle, item: &Item) -> tauri::Result<MenuItem<Wry>> {
-    MenuItem::with_id(app, item.action.to_id(), literal(&item.label), true, None::<&str>)
+fn clickable(item: &Item) -> MenuItem {
+    MenuItem::with_id(item.action.to_id(), literal(&item.label), true, None)
+}
+
+fn picture(view: &TrayView) -> Result<Icon, String> {
+    let Image { rgba, width, height } = tray_picture::draw(view.icon, look());
+    Icon::from_rgba(rgba, width, height).map_err(in_words)
 }
 
 #[cfg(target_os = "linux")]
-fn image(icon: Icon) -> Image<'static> {
-    let dark = crate::panel::is_dark();
-    tray_icon::draw(icon, if dark { tray_icon::Look::Dark } else { tray_icon::Look::Light })
+fn look() -> Look {
+    if crate::panel::is_dark() { Look::Dark } else { Look::Light }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn image(icon: Icon) -> Image<'static> {
-    tray_icon::draw(icon, tray_icon::Look::Template)
+fn look() -> Look {
+    Look::Template
+}
+
+fn in_words(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }

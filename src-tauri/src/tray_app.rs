@@ -6,17 +6,16 @@
 
 use crate::actions::Actions;
 use crate::link::Link;
+use crate::main_thread::{self, MainThread};
 use crate::notifications::Notifier;
 use crate::window_child::WindowChild;
-use crate::{Failure, display, keyring, logging, page::Page, tray, watch};
+use crate::{Failure, display, home, keyring, logging, page::Page, tray, watch};
 use host::client::Client;
 use host::{Api, Host, Kind, Options, StartError};
 use protocol::boxes::BoxView;
 use protocol::control::{HostStatus, Request};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tauri::{AppHandle, RunEvent};
-use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Longer than the host gives work that was allowed already; then the process leaves anyway.
@@ -25,11 +24,10 @@ const ENDING: Duration = Duration::from_secs(15);
 /// `open` is where the window is wanted, if it is.
 pub fn run(open: Option<Link>) -> Result<(), Failure> {
     display::require()?;
-    let home = home()?;
+    let home = home::prepared()?;
     logging::start(&home, "desktop.log");
     let settings = settings::Settings::load(&home).map_err(|e| Failure::new(e.to_string()))?;
-    let runtime = runtime()?;
-    tauri::async_runtime::set(runtime.handle().clone());
+    let runtime = home::runtime()?;
     if open.is_some() {
         may_follow_a_link(&home)?;
     }
@@ -42,7 +40,14 @@ pub fn run(open: Option<Link>) -> Result<(), Failure> {
     };
     tracing::info!(home = %home.display(), "the desktop host runs");
     start_at_login();
-    desktop(home, host, signals, open)
+    {
+        // What is clicked starts tasks from the main thread.
+        let _entered = runtime.enter();
+        desktop(home, host, signals, open);
+    }
+    // Not by waiting for what still works: it had its time.
+    runtime.shutdown_background();
+    Ok(())
 }
 
 /// A link may come from anywhere, and taking over from a host without a desktop denies its open questions.
@@ -60,28 +65,13 @@ fn may_follow_a_link(home: &Path) -> Result<(), Failure> {
 /// As the settings say; the program may lie elsewhere since they were made.
 fn start_at_login() {
     let Ok(app) = std::env::current_exe() else { return };
-    let wanted = home().ok().and_then(|home| settings::Settings::load(&home).ok());
+    let wanted = home::prepared().ok().and_then(|home| settings::Settings::load(&home).ok());
     let wanted = wanted.is_some_and(|settings| settings.desktop.launch_at_login);
     match host::autostart::set(wanted, &app) {
         Ok(true) => tracing::info!("starting at login is {}", if wanted { "on" } else { "off" }),
         Ok(false) => {}
         Err(e) => tracing::warn!("starting at login cannot be set: {e}"),
     }
-}
-
-/// `$AGENTBOX_HOME`, with its folders made.
-pub fn home() -> Result<PathBuf, Failure> {
-    let home = host::home::default_home().ok_or_else(|| {
-        Failure::new("there is no home folder to keep anything in.")
-            .hint("Set AGENTBOX_HOME to a folder of yours.")
-    })?;
-    host::home::prepare(&home)
-        .map_err(|e| Failure::new(format!("{} cannot be used: {e}.", home.display())))?;
-    Ok(home)
-}
-
-pub fn runtime() -> Result<Runtime, Failure> {
-    host::runtime().map_err(|e| Failure::new(format!("no threads to work with: {e}.")))
 }
 
 fn show_the_running_one(home: &Path, open: Option<Link>) -> Result<(), Failure> {
@@ -95,29 +85,15 @@ fn show_the_running_one(home: &Path, open: Option<Link>) -> Result<(), Failure> 
     })
 }
 
-/// Runs until the app is told to end; the event loop then leaves the process.
-fn desktop(home: PathBuf, host: Host, signals: Signals, open: Option<Link>) -> Result<(), Failure> {
-    let mut host = Some((host, signals, open));
-    let app = tauri::Builder::default()
-        .setup(move |app| {
-            if let Some((host, signals, open)) = host.take() {
-                let api = host.api().clone();
-                start_parts(app.handle(), home.clone(), host, signals);
-                if let Some(link) = open {
-                    tauri::async_runtime::spawn(async move { show(&api, link).await });
-                }
-            }
-            Ok(())
-        })
-        .build(crate::context())
-        .map_err(|e| Failure::new(format!("the desktop cannot be used: {e}.")))?;
-    app.run(|_, event| {
-        // Without windows the event loop would end; only `exit` with a code may end it.
-        if let RunEvent::ExitRequested { api, code: None, .. } = event {
-            api.prevent_exit();
+/// Runs until the app is told to end.
+fn desktop(home: PathBuf, host: Host, signals: Signals, open: Option<Link>) {
+    main_thread::run(move |main| {
+        let api = host.api().clone();
+        start_parts(main, home, host, signals);
+        if let Some(link) = open {
+            tokio::spawn(async move { show(&api, link).await });
         }
     });
-    Ok(())
 }
 
 async fn show(api: &Api, link: Link) {
@@ -127,25 +103,28 @@ async fn show(api: &Api, link: Link) {
     }
 }
 
-fn start_parts(app: &AppHandle, home: PathBuf, host: Host, signals: Signals) {
+fn start_parts(main: &MainThread, home: PathBuf, host: Host, signals: Signals) {
     let api = host.api().clone();
     let window = WindowChild::new(home);
     let notifier = Notifier::start(&api);
     #[cfg(target_os = "linux")]
-    crate::dialog::add_to(app, &api);
+    crate::dialog::add_to(&api);
 
     let actions = Actions::new(api.clone(), notifier.clone());
     let views = watch::start(api.clone(), window.clone(), notifier.clone());
-    tauri::async_runtime::spawn(tray::keep(app.clone(), api.clone(), actions, views));
-    tauri::async_runtime::spawn(keyring::watch(api.clone()));
+    tokio::spawn(tray::keep(main.clone(), api.clone(), actions, views));
+    tokio::spawn(keyring::watch(api.clone()));
     #[cfg(target_os = "linux")]
-    tauri::async_runtime::spawn(crate::screen_lock::watch(api));
-    tauri::async_runtime::spawn(until_the_end(app.clone(), host, signals, window, notifier));
+    {
+        tokio::spawn(crate::appearance::follow(main.clone()));
+        tokio::spawn(crate::screen_lock::watch(api));
+    }
+    tokio::spawn(until_the_end(main.clone(), host, signals, window, notifier));
 }
 
 /// Waits for Quit, a hand-over or a signal, then leaves nothing behind.
 async fn until_the_end(
-    app: AppHandle,
+    main: MainThread,
     host: Host,
     mut signals: Signals,
     window: WindowChild,
@@ -162,7 +141,7 @@ async fn until_the_end(
     }
     // Questions were withdrawn just now: no notification may stay whose buttons do nothing.
     notifier.emptied().await;
-    app.exit(0);
+    main.end();
 }
 
 /// What ends a desktop app from outside.

@@ -19,7 +19,7 @@ use tokio::sync::watch;
 /// The tray as it should look; only changes are announced, and only the newest is kept.
 pub fn start(api: Api, window: WindowChild, notifier: Notifier) -> watch::Receiver<TrayView> {
     let (views, receiver) = watch::channel(menu::view(&Live::default()));
-    tauri::async_runtime::spawn(follow(api, window, notifier, views));
+    tokio::spawn(follow(api, window, notifier, views));
     receiver
 }
 
@@ -42,11 +42,7 @@ async fn follow(api: Api, window: WindowChild, notifier: Notifier, views: watch:
                 if !live.is_quiet() {
                     tell_of_agents(&notifier, &live, &view, &mut told);
                     if has_gone_down(&live, &view) {
-                        tauri::async_runtime::spawn(tell_of_end(
-                            api.clone(),
-                            notifier.clone(),
-                            view.clone(),
-                        ));
+                        tokio::spawn(tell_of_end(api.clone(), notifier.clone(), view.clone()));
                     }
                 }
                 live.apply(HostEvent::BoxChanged { view });

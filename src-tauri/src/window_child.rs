@@ -7,41 +7,54 @@
 //! [`ShowWindow`]: protocol::control::HostEvent::ShowWindow
 
 use crate::page::Page;
+use crate::programs;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
+
+/// A window that ends so soon after it was wanted was on its way out, and showed nothing to anybody.
+const JUST_NOW: Duration = Duration::from_secs(1);
 
 /// Cheap to clone; all clones mean the same window.
 #[derive(Clone)]
 pub struct WindowChild {
     home: PathBuf,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
     /// Owns the process and ends with it.
-    living: Arc<Mutex<Option<JoinHandle<()>>>>,
+    living: Option<JoinHandle<()>>,
+    /// What a living window was last wanted for, and when.
+    wanted: Option<(Page, Instant)>,
 }
 
 impl WindowChild {
     pub fn new(home: PathBuf) -> Self {
-        Self { home, living: Arc::default() }
+        Self { home, state: Arc::default() }
     }
 
     /// Opens the window at a page unless one is open. Needs a runtime.
     pub fn show(&self, page: &str) -> Result<(), String> {
-        let mut living = self.living.lock().unwrap_or_else(PoisonError::into_inner);
-        if living.as_ref().is_some_and(|task| !task.is_finished()) {
-            return Ok(());
-        }
         // The page came over the control socket: only a page of ours goes on the command line.
         let page = page.parse().unwrap_or(Page::Inbox);
+        let mut state = self.lock();
+        if state.living.as_ref().is_some_and(|task| !task.is_finished()) {
+            state.wanted = Some((page, Instant::now()));
+            return Ok(());
+        }
         let child = self.start(&page).map_err(|e| format!("Its process did not start: {e}."))?;
-        *living = Some(tokio::spawn(outlive(child)));
+        state.living = Some(tokio::spawn(self.clone().outlive(child)));
         Ok(())
     }
 
     /// Ends the window with the app.
     pub async fn end(&self) {
-        let task = self.living.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let task = self.lock().living.take();
         if let Some(task) = task {
             // Dropping the child kills it; the window keeps nothing that could be lost.
             task.abort();
@@ -49,20 +62,42 @@ impl WindowChild {
         }
     }
 
-    fn start(&self, page: &Page) -> std::io::Result<Child> {
-        Command::new(std::env::current_exe()?)
-            .args(["--window", "--page", &page.to_string()])
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn start(&self, page: &Page) -> Result<Child, String> {
+        Command::new(programs::window()?)
+            .args(["--page", &page.to_string()])
             .env("AGENTBOX_HOME", &self.home)
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .spawn()
+            .map_err(|e| e.to_string())
     }
-}
 
-async fn outlive(mut child: Child) {
-    match child.wait().await {
-        Ok(status) if status.success() => {}
-        Ok(status) => tracing::warn!("the window ended with {status}"),
-        Err(e) => tracing::warn!("the window cannot be waited for: {e}"),
+    async fn outlive(self, mut child: Child) {
+        loop {
+            match child.wait().await {
+                Ok(status) if status.success() => {}
+                Ok(status) => tracing::warn!("the window ended with {status}"),
+                Err(e) => tracing::warn!("the window cannot be waited for: {e}"),
+            }
+            let Some(page) = self.wanted_meanwhile() else { return };
+            match self.start(&page) {
+                Ok(next) => child = next,
+                Err(e) => return tracing::warn!("the window cannot be opened again: {e}"),
+            }
+        }
+    }
+
+    /// Where the window was wanted while it went. If it was not, the next one who wants it starts another.
+    fn wanted_meanwhile(&self) -> Option<Page> {
+        let mut state = self.lock();
+        let wanted = state.wanted.take().filter(|(_, at)| at.elapsed() < JUST_NOW);
+        if wanted.is_none() {
+            state.living = None;
+        }
+        wanted.map(|(page, _)| page)
     }
 }

@@ -91,7 +91,7 @@ fn webview_processes() -> Vec<i32> {
     let is_ours = |pid: &i32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        line.contains("agentbox-desktop --window")
+        line.contains("agentbox-window")
             || line.contains("WebKitWebProcess")
             || line.contains("WebKitNetworkProcess")
     };

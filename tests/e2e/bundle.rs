@@ -136,7 +136,12 @@ fn both_packages_bring_the_same_files_and_run_nothing_as_root() {
         assert!(of_rpm.remove(name).is_some(), "{name}");
     }
     assert_eq!(deb, of_rpm);
-    for name in ["bin/agentbox", "bin/agentbox-desktop", "lib/agentbox/agentbox-ctl"] {
+    for name in [
+        "bin/agentbox",
+        "bin/agentbox-desktop",
+        "lib/agentbox/agentbox-window",
+        "lib/agentbox/agentbox-ctl",
+    ] {
         assert!(deb.contains_key(&format!("/usr/{name}")), "{name}");
     }
     assert!(
@@ -287,7 +292,9 @@ fn windows_of(world: &World) -> Vec<String> {
     let line = |entry: std::fs::DirEntry| {
         let read = |name: &str| text(&std::fs::read(entry.path().join(name)).unwrap_or_default());
         let line = read("cmdline").trim_end_matches('\0').replace('\0', " ");
-        (line.contains(" --window") && read("environ").contains(&marker)).then_some(line)
+        (line.starts_with("/usr/lib/agentbox/agentbox-window ")
+            && read("environ").contains(&marker))
+        .then_some(line)
     };
     std::fs::read_dir("/proc").unwrap().flatten().filter_map(line).collect()
 }

@@ -5,6 +5,7 @@ use agentbox_e2e::screen;
 use agentbox_e2e::session::Options;
 use agentbox_e2e::tray::{Item, outline};
 use agentbox_e2e::wait::{eventually, eventually_or, try_eventually};
+use zbus::zvariant::Value;
 
 fn notices(world: &World) -> Vec<String> {
     let status = world.json(&["status"]);
@@ -24,7 +25,7 @@ pub fn pages(world: &World) -> Vec<String> {
         let read = |name: &str| std::fs::read(entry.path().join(name)).unwrap_or_default();
         let (words, variables) = (read("cmdline"), read("environ"));
         let words = String::from_utf8_lossy(&words).into_owned();
-        let mut words = words.split('\0').skip_while(|word| *word != "--window");
+        let mut words = words.split('\0').skip_while(|word| !word.ends_with("/agentbox-window"));
         let is_ours = String::from_utf8_lossy(&variables).contains(&marker);
         words.next().filter(|_| is_ours)?;
         Some(words.skip_while(|word| *word != "--page").nth(1).unwrap_or_default().to_owned())
@@ -351,6 +352,74 @@ fn a_display_that_goes_away_allows_nothing() {
     let said: serde_json::Value = serde_json::from_slice(&app.stdout).unwrap();
     assert_eq!((app.status.code(), &said["app"]["headless"]), (Some(1), &true.into()), "{said}");
     world.ok(&["quit"]);
+}
+
+/// A process with a webview's library in it is twice as large, even if it never makes a webview. How large:
+/// `make bench`.
+#[test]
+fn no_library_of_a_webview_is_in_the_tray_app() {
+    let world = World::desktop();
+    world.tray();
+    let libraries = |pid: nix::unistd::Pid| {
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+        let is_webview = |line: &&str| line.contains("webkit") || line.contains("javascriptcore");
+        (maps.contains("/libgtk-3"), maps.lines().filter(is_webview).count())
+    };
+    assert_eq!(libraries(world.host_pid()), (true, 0));
+    world.tray().activate();
+    let window = eventually(SOON, "the window", || crate::window::window_of(world.host_pid()));
+    eventually(SOON, "the window's webview", || (libraries(window).1 > 0).then_some(()));
+    assert_eq!(libraries(world.host_pid()), (true, 0));
+}
+
+/// What the desktop's portal says about colours, as desktops with a switch for dark colours have one.
+struct Portal {
+    scheme: u32,
+}
+
+#[zbus::interface(name = "org.freedesktop.portal.Settings")]
+impl Portal {
+    fn read(&self, namespace: &str, key: &str) -> zbus::fdo::Result<Value<'static>> {
+        if (namespace, key) == ("org.freedesktop.appearance", "color-scheme") {
+            return Ok(Value::Value(Box::new(Value::U32(self.scheme))));
+        }
+        Err(zbus::fdo::Error::Failed("no such setting".into()))
+    }
+}
+
+#[test]
+fn the_app_is_dark_when_the_desktop_is() {
+    const PATH: &str = "/org/freedesktop/portal/desktop";
+    const SETTINGS: &str = "org.freedesktop.portal.Settings";
+    const DARK: u32 = 1;
+    const LIGHT: u32 = 2;
+    let mut world = World::desktop_before(Options::default());
+    let bus = world.session().bus();
+    bus.object_server().at(PATH, Portal { scheme: LIGHT }).unwrap();
+    bus.request_name("org.freedesktop.portal.Desktop").unwrap();
+    world.start_desktop();
+    let icon = world.tray();
+    let shown = || icon.icon_hash().expect("a picture");
+    let light = shown();
+    // Nobody says when the app listens, so it is said until it is heard.
+    let turned = |scheme: u32, is: &dyn Fn(u64) -> bool| {
+        eventually(SOON, "another picture", || {
+            let body = ("org.freedesktop.appearance", "color-scheme", Value::U32(scheme));
+            bus.emit_signal(None::<&str>, PATH, SETTINGS, "SettingChanged", &body).unwrap();
+            Some(shown()).filter(|hash| is(*hash))
+        })
+    };
+    let dark = turned(DARK, &|hash| hash != light);
+    turned(LIGHT, &|hash| hash == light);
+
+    // One that starts in the dark asks.
+    world.ok(&["quit"]);
+    world.await_host_end();
+    let portal = bus.object_server().interface::<_, Portal>(PATH).unwrap();
+    portal.get_mut().scheme = DARK;
+    world.start_desktop();
+    let icon = world.tray();
+    eventually(SOON, "the dark picture", || (icon.icon_hash() == Some(dark)).then_some(()));
 }
 
 /// Links and arguments reach the app that runs; they show a page and do nothing else.

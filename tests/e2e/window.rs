@@ -259,8 +259,20 @@ fn a_killed_window_never_touches_the_host() {
     assert_ne!(push.end().code, Some(0));
 }
 
+/// Closed and wanted at once, as by somebody who clicks the wrong thing first.
+#[test]
+fn a_window_that_is_wanted_while_it_goes_comes_again() {
+    let world = World::desktop();
+    let host = world.host_pid();
+    world.ok(&["app", "start"]);
+    let first = eventually(SOON, "a window", || window_of(host));
+    world.ok(&["app", "start"]);
+    nix::sys::signal::kill(first, nix::sys::signal::Signal::SIGKILL).unwrap();
+    eventually(SOON, "another window", || window_of(host).filter(|window| *window != first));
+}
+
 /// The window's process among the host's children.
-fn window_of(host: nix::unistd::Pid) -> Option<nix::unistd::Pid> {
+pub fn window_of(host: nix::unistd::Pid) -> Option<nix::unistd::Pid> {
     let tasks = std::fs::read_dir(format!("/proc/{host}/task")).ok()?.flatten();
     let children =
         tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
@@ -269,7 +281,7 @@ fn window_of(host: nix::unistd::Pid) -> Option<nix::unistd::Pid> {
     });
     let is_window = |pid: &i32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).contains("--window")
+        String::from_utf8_lossy(&line).contains("/agentbox-window")
     };
     pids.collect::<Vec<_>>().into_iter().find(is_window).map(nix::unistd::Pid::from_raw)
 }

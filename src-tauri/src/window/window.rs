@@ -5,7 +5,7 @@
 
 use crate::page::Page;
 use crate::subscription::Subscription;
-use crate::{Failure, chooser, commands, copies, display, links, logging, tray_app, window_state};
+use crate::{Failure, chooser, commands, copies, display, home, links, logging, window_state};
 use agentbox_window::Window;
 use std::path::PathBuf;
 use tauri::webview::NewWindowResponse;
@@ -14,11 +14,17 @@ use tauri::{App, Manager, Runtime, WebviewUrl, WebviewWindowBuilder};
 /// The only window's label; the capabilities name it too.
 pub const LABEL: &str = "main";
 
+/// Whose window it is: the menu's entry is known to panels by this name.
+#[cfg(target_os = "linux")]
+const APP: &str = "agentbox-desktop";
+
 pub fn run(page: Page) -> Result<(), Failure> {
+    #[cfg(target_os = "linux")]
+    gtk::glib::set_prgname(Some(APP));
     display::require()?;
-    let home = tray_app::home()?;
+    let home = home::prepared()?;
     logging::start(&home, "window.log");
-    let runtime = tray_app::runtime()?;
+    let runtime = home::runtime()?;
     tauri::async_runtime::set(runtime.handle().clone());
     let window = Window::new(&home);
     let app = tauri::Builder::default()
@@ -47,18 +53,16 @@ pub fn run(page: Page) -> Result<(), Failure> {
             chooser::choose_folder
         ])
         .setup(move |app| Ok(open(app, home.clone())?))
-        .build(crate::context())
+        .build(tauri::generate_context!())
         .map_err(|e| Failure::new(format!("the window cannot be opened: {e}.")))?;
     app.run(|_, _| {});
     Ok(())
 }
 
 fn open(app: &App, home: PathBuf) -> tauri::Result<()> {
-    // As it is, the icon is too large for a window manager to take.
+    // The app's own is too large for a window manager to take.
     #[cfg(target_os = "linux")]
-    if let Some(icon) = app.default_window_icon() {
-        crate::dialog::use_icon(icon);
-    }
+    crate::icon::on_windows();
     let window = WebviewWindowBuilder::new(app, LABEL, WebviewUrl::App("index.html".into()))
         .title("AgentBox")
         .inner_size(980.0, 680.0)

@@ -4,6 +4,7 @@
 //! choosing them in a window of the desktop, or by dropping them on ours. The page learns their names.
 
 use crate::chooser::{Wanted, choose};
+use crate::programs::agentbox;
 use agentbox_window::Window;
 use protocol::BoxId;
 use protocol::control::{ControlError, ErrorCode};
@@ -149,15 +150,6 @@ async fn waited(
 ) -> Result<(), ControlError> {
     let done = tauri::async_runtime::spawn_blocking(work).await;
     done.map_err(|e| ControlError::new(ErrorCode::Failed, format!("It ended early: {e}.")))?
-}
-
-/// The command line that lies beside this program.
-pub fn agentbox() -> Result<PathBuf, ControlError> {
-    let beside = std::env::current_exe().ok().map(|exe| exe.with_file_name("agentbox"));
-    beside.filter(|path| path.is_file()).ok_or_else(|| {
-        let text = "The program agentbox is not beside agentbox-desktop.";
-        ControlError::new(ErrorCode::Failed, text).hint("Install both, in one folder.")
-    })
 }
 
 #[cfg(test)]

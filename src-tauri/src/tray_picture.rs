@@ -2,9 +2,8 @@
 //!
 //! A panel shows it about 22 pixels high, so there is one digit, and `9+` for more.
 
+use crate::image::Image;
 use crate::menu::{Icon, Shape};
-use tauri::image::Image;
-use tauri::include_image;
 
 /// For which background; `icons/make.py` says where the disc is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,42 +26,48 @@ const LEFT: u32 = 23;
 const TOP: u32 = 1;
 const CHANNELS: u32 = 4;
 
-pub fn draw(icon: Icon, look: Look) -> Image<'static> {
+macro_rules! picture {
+    ($name:literal) => {
+        Image::built_in(include_bytes!(concat!("../../icons/", $name)))
+    };
+}
+
+pub fn draw(icon: Icon, look: Look) -> Image {
     let image = shape(icon, look);
     let Ok(number) = u32::try_from(icon.number) else { return image };
     if number == 0 { image } else { numbered(&image, number.min(CELLS), look) }
 }
 
 /// What needs somebody is shown as filled, unless the engine is away.
-fn shape(icon: Icon, look: Look) -> Image<'static> {
+fn shape(icon: Icon, look: Look) -> Image {
     match (icon.shape, icon.number > 0, look == Look::Dark) {
-        (Shape::Down, true, true) => include_image!("../icons/tray-down-asks-dark.png"),
-        (Shape::Down, false, true) => include_image!("../icons/tray-down-dark.png"),
-        (_, true, true) => include_image!("../icons/tray-asks-dark.png"),
-        (Shape::Busy, false, true) => include_image!("../icons/tray-busy-dark.png"),
-        (Shape::Idle, false, true) => include_image!("../icons/tray-idle-dark.png"),
-        (Shape::Down, true, false) => include_image!("../icons/tray-down-asks-light.png"),
-        (Shape::Down, false, false) => include_image!("../icons/tray-down-light.png"),
-        (_, true, false) => include_image!("../icons/tray-asks-light.png"),
-        (Shape::Busy, false, false) => include_image!("../icons/tray-busy-light.png"),
-        (Shape::Idle, false, false) => include_image!("../icons/tray-idle-light.png"),
+        (Shape::Down, true, true) => picture!("tray-down-asks-dark.png"),
+        (Shape::Down, false, true) => picture!("tray-down-dark.png"),
+        (_, true, true) => picture!("tray-asks-dark.png"),
+        (Shape::Busy, false, true) => picture!("tray-busy-dark.png"),
+        (Shape::Idle, false, true) => picture!("tray-idle-dark.png"),
+        (Shape::Down, true, false) => picture!("tray-down-asks-light.png"),
+        (Shape::Down, false, false) => picture!("tray-down-light.png"),
+        (_, true, false) => picture!("tray-asks-light.png"),
+        (Shape::Busy, false, false) => picture!("tray-busy-light.png"),
+        (Shape::Idle, false, false) => picture!("tray-idle-light.png"),
     }
 }
 
 /// The image with a digit on its disc, from 1 on.
-fn numbered(image: &Image<'_>, number: u32, look: Look) -> Image<'static> {
-    let digits = include_image!("../icons/tray-digits.png");
+fn numbered(image: &Image, number: u32, look: Look) -> Image {
+    let digits = picture!("tray-digits.png");
     let (column, row) = ((number - 1) % IN_A_ROW * CELL, (number - 1) / IN_A_ROW * CELL);
-    let mut pixels = image.rgba().to_vec();
+    let mut pixels = image.rgba.clone();
     for (x, y) in (0..CELL).flat_map(|y| (0..CELL).map(move |x| (x, y))) {
-        let from = at(digits.width(), column + x, row + y);
-        let ink = digits.rgba().get(from + 3).copied().unwrap_or(0);
-        let to = at(image.width(), LEFT + x, TOP + y);
+        let from = at(digits.width, column + x, row + y);
+        let ink = digits.rgba.get(from + 3).copied().unwrap_or(0);
+        let to = at(image.width, LEFT + x, TOP + y);
         if let Some(pixel) = pixels.get_mut(to..to + 4).filter(|_| ink > 0) {
             inked(pixel, ink, look);
         }
     }
-    Image::new_owned(pixels, image.width(), image.height())
+    Image { rgba: pixels, ..*image }
 }
 
 fn at(width: u32, x: u32, y: u32) -> usize {
@@ -98,8 +103,8 @@ mod tests {
 
     fn pixels(shape: Shape, number: usize, look: Look) -> Vec<u8> {
         let image = draw(Icon { shape, number }, look);
-        assert_eq!((image.width(), image.height()), (64, 64));
-        image.rgba().to_vec()
+        assert_eq!((image.width, image.height), (64, 64));
+        image.rgba.clone()
     }
 
     #[test]
@@ -121,7 +126,7 @@ mod tests {
     #[test]
     fn a_digit_stays_on_the_disc() {
         for look in LOOKS {
-            let without = shape(Icon { shape: Shape::Idle, number: 1 }, look).rgba().to_vec();
+            let without = shape(Icon { shape: Shape::Idle, number: 1 }, look).rgba;
             for number in 1..=10 {
                 let with = pixels(Shape::Idle, number, look);
                 let changed: Vec<u32> = (0..64 * 64)
@@ -148,9 +153,7 @@ mod tests {
         );
         let colours =
             |pixels: &[u8]| -> Vec<u8> { pixels.chunks(4).flat_map(|p| p[..3].to_vec()).collect() };
-        assert_eq!(colours(without.rgba()), colours(&with));
-        assert!(
-            without.rgba().chunks(4).zip(with.chunks(4)).any(|(a, b)| a[3] == 255 && b[3] == 0)
-        );
+        assert_eq!(colours(&without.rgba), colours(&with));
+        assert!(without.rgba.chunks(4).zip(with.chunks(4)).any(|(a, b)| a[3] == 255 && b[3] == 0));
     }
 }

@@ -1,0 +1,18 @@
+//! What the two programs of the desktop share: `agentbox-desktop`, which is the tray and runs the host, and
+//! `agentbox-window`, which shows the page.
+//!
+//! Nothing in here may use `tauri`: a program that is linked with a webview's library pays for it in memory
+//! even if it never makes a webview, and the tray is there all day.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod display;
+pub mod failure;
+pub mod home;
+pub mod icon;
+pub mod logging;
+pub mod page;
+pub mod place;
+pub mod programs;
+
+pub use failure::Failure;

@@ -1,0 +1,30 @@
+//! `agentbox-window`: one webview, a client of the control socket like any other, gone when closed.
+//!
+//! The tray starts it when somebody wants to see it; people type `agentbox-desktop --window`.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod args;
+mod chooser;
+mod commands;
+mod copies;
+mod links;
+mod subscription;
+mod window;
+mod window_state;
+
+#[cfg(target_os = "linux")]
+use agentbox_desktop::icon;
+use agentbox_desktop::{Failure, display, home, logging, page, place, programs};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let done = match args::page(std::env::args().skip(1)) {
+        Ok(page) => window::run(page),
+        Err(bad) => Err(Failure::usage(bad).hint("See: agentbox-desktop --help")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report("agentbox-window"),
+    }
+}
