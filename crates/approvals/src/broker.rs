@@ -1,11 +1,9 @@
 //! Pending questions and who may end them.
 
 use crate::history::{History, PAUSE};
-use crate::{Asker, Draft, Journal, JournalError, Rememberable, Sink, Wanted};
-use protocol::question::{
-    Breadth, Grant, Outcome, Question, Reach, Remember, Surface, Tier, Verdict,
-};
-use protocol::{BoxId, GrantId, Millis, QuestionId};
+use crate::{Asker, Draft, Journal, JournalError, Rememberable, Rule, Said, Sink, Terms, Wanted};
+use protocol::question::{Breadth, Grant, Outcome, Question, Remember, Surface, Tier, Verdict};
+use protocol::{BoxId, BoxName, GrantId, Millis, QuestionId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -92,8 +90,8 @@ struct State {
     /// In the order they were asked.
     pending: Vec<Pending>,
     sinks: Vec<Arc<dyn Sink>>,
-    /// By box; small, and only as many as there are boxes that asked.
-    history: HashMap<BoxId, History>,
+    /// By box and family; small, and only as many as there are boxes that asked.
+    history: HashMap<(BoxId, &'static str), History>,
     muted: HashMap<BoxId, Muted>,
     when_nobody: WhenNobody,
     /// The screen is locked.
@@ -110,6 +108,9 @@ struct Muted {
 
 struct Pending {
     question: Question,
+    family: &'static str,
+    /// What its denial is a denial of.
+    denied_as: String,
     remember: Option<Rememberable>,
     asked: Instant,
     /// When the sinks got it; only the first question of a box is on screen.
@@ -121,13 +122,6 @@ struct Pending {
 struct Decided {
     outcome: Outcome,
     rule: Option<Rule>,
-}
-
-#[derive(Clone, Copy)]
-struct Rule {
-    reach: Reach,
-    breadth: Breadth,
-    time: Duration,
 }
 
 impl Broker {
@@ -204,19 +198,27 @@ impl Broker {
     /// Asks and waits. Dropping the future withdraws the question: nobody can allow what nobody
     /// waits for.
     pub async fn ask(&self, draft: Draft) -> Result<Outcome, AskError> {
+        Ok(self.ask_on(draft, &Terms::default()).await?.outcome)
+    }
+
+    /// The same on other terms.
+    pub async fn ask_on(&self, draft: Draft, terms: &Terms) -> Result<Said, AskError> {
         let journal = &self.inner.journal;
         let remember = draft.rememberable().cloned();
-        if let Some(grant) = self.inner.rule_for(&draft).await? {
-            return Ok(Outcome::Granted { grant: grant.id });
+        if !terms.keeps_rules
+            && let Some(grant) = self.inner.rule_for(&draft).await?
+        {
+            return Ok(Said { outcome: Outcome::Granted { grant: grant.id }, rule: None });
         }
         if draft.size() > MAX_QUESTION {
             return Err(AskError::TooLarge);
         }
-        let refused =
-            self.inner.lock().refuses(&draft.asker.box_id, &draft.method, &self.inner.limits);
+        let denied_as = terms.denied_as.clone().unwrap_or_else(|| draft.method.clone());
+        let limits = &self.inner.limits;
+        let refused = self.inner.lock().refuses(&draft.asker.box_id, &denied_as, terms, limits);
         if let Some(outcome) = refused {
             journal.refused(&draft, &outcome).await?;
-            return Ok(outcome);
+            return Ok(Said { outcome, rule: None });
         }
         let timeout = draft.timeout.unwrap_or(self.inner.limits.timeout).min(FOR_EVER);
         let asker = draft.asker.clone();
@@ -229,7 +231,8 @@ impl Broker {
             open.settled = true;
             return Err(e.into());
         }
-        let mut answer = self.inner.open(question.clone(), remember.clone(), asked);
+        let mut answer =
+            self.inner.open(question.clone(), remember.clone(), asked, denied_as, terms);
         let decided = tokio::select! {
             decided = &mut answer => decided.unwrap_or(Decided::no(Outcome::HostStopped)),
             () = tokio::time::sleep(timeout) => {
@@ -239,7 +242,8 @@ impl Broker {
             }
         };
         open.settled = true;
-        let rule = decided.rule.zip(remember);
+        let kept_by_caller = decided.rule.filter(|_| terms.keeps_rules);
+        let rule = decided.rule.filter(|_| !terms.keeps_rules).zip(remember);
         let grant = rule.map(|(rule, r)| grant(&question.method, &asker, rule, &r)).transpose()?;
         let settled = Settled {
             journal: journal.clone(),
@@ -249,7 +253,14 @@ impl Broker {
             grant: grant.flatten(),
         };
         settled.write_whoever_waits().await?;
-        Ok(decided.outcome)
+        Ok(Said { outcome: decided.outcome, rule: kept_by_caller })
+    }
+
+    /// Tells people something about a box that needs no answer.
+    pub fn tell(&self, box_name: &BoxName, text: &str) {
+        for sink in &self.inner.lock().sinks {
+            sink.note(box_name, text);
+        }
     }
 
     /// The rule that says yes to this, on record as a use of it. Nobody is asked.
@@ -355,6 +366,8 @@ impl Inner {
         question: Question,
         remember: Option<Rememberable>,
         asked: Instant,
+        denied_as: String,
+        terms: &Terms,
     ) -> oneshot::Receiver<Decided> {
         let (answer, decided) = oneshot::channel();
         let box_id = question.box_id.clone();
@@ -363,13 +376,23 @@ impl Inner {
         let refused = if state.closed {
             Some(Outcome::HostStopped)
         } else {
-            state.refuses(&box_id, &question.method, &self.limits)
+            state.refuses(&box_id, &denied_as, terms, &self.limits)
         };
         if let Some(outcome) = refused {
             let _ = answer.send(Decided::no(outcome));
         } else {
-            state.history.entry(box_id.clone()).or_default().note_asked(asked);
-            state.pending.push(Pending { question, remember, asked, shown: None, answer });
+            let family = terms.family;
+            state.history.entry((box_id.clone(), family)).or_default().note_asked(asked);
+            let shown = None;
+            state.pending.push(Pending {
+                question,
+                family,
+                denied_as,
+                remember,
+                asked,
+                shown,
+                answer,
+            });
             state.show_first(&box_id);
         }
         decided
@@ -378,16 +401,22 @@ impl Inner {
 
 impl State {
     /// Why a box's question is a no before anybody is asked.
-    fn refuses(&mut self, box_id: &BoxId, method: &str, limits: &Limits) -> Option<Outcome> {
+    fn refuses(
+        &mut self,
+        box_id: &BoxId,
+        denied_as: &str,
+        terms: &Terms,
+        limits: &Limits,
+    ) -> Option<Outcome> {
         if self.muted(box_id).is_some() {
             return Some(Outcome::Muted);
         }
-        let history = self.history.entry(box_id.clone()).or_default();
-        let too_much = history.is_too_much(method, Instant::now());
-        if too_much || self.open_of(box_id) >= limits.per_box {
+        let history = self.history.entry((box_id.clone(), terms.family)).or_default();
+        let too_much = history.is_too_much(denied_as, Instant::now());
+        if too_much || self.open_of(box_id, terms.family) >= terms.open.unwrap_or(limits.per_box) {
             return Some(Outcome::TooMany);
         }
-        let nobody = self.when_nobody == WhenNobody::Deny;
+        let nobody = terms.when_nobody.unwrap_or(self.when_nobody) == WhenNobody::Deny;
         (nobody && !self.sinks.iter().any(|s| s.is_attached())).then_some(Outcome::Nobody)
     }
 
@@ -400,8 +429,9 @@ impl State {
         Some(muted)
     }
 
-    fn open_of(&self, box_id: &BoxId) -> usize {
-        self.pending.iter().filter(|p| p.question.box_id == *box_id).count()
+    fn open_of(&self, box_id: &BoxId, family: &str) -> usize {
+        let of = |p: &&Pending| p.question.box_id == *box_id && p.family == family;
+        self.pending.iter().filter(of).count()
     }
 
     /// One question of a box is on screen at a time, the oldest: a newer one never takes the
@@ -423,27 +453,27 @@ impl State {
         let Some(at) = self.pending.iter().position(|p| p.question.id == *id) else {
             return false;
         };
-        let Pending { question, answer, .. } = self.pending.remove(at);
+        let Pending { question, family, denied_as, answer, .. } = self.pending.remove(at);
         for sink in &self.sinks {
             sink.withdraw(&question, &decided.outcome);
         }
         if matches!(decided.outcome, Outcome::Denied { .. }) {
-            self.note_denied(&question);
+            self.note_denied(&question, family, &denied_as);
         }
         let _ = answer.send(decided);
         self.show_first(&question.box_id);
         true
     }
 
-    fn note_denied(&mut self, question: &Question) {
-        let history = self.history.entry(question.box_id.clone()).or_default();
-        if !history.note_denied(&question.method, Instant::now()) {
+    fn note_denied(&mut self, question: &Question, family: &'static str, what: &str) {
+        let history = self.history.entry((question.box_id.clone(), family)).or_default();
+        if !history.note_denied(what, Instant::now()) {
             return;
         }
         let minutes = PAUSE.as_secs() / 60;
         let text = format!(
-            "{} was denied {} three times. More of it is denied for {minutes} minutes.",
-            question.box_name, question.method
+            "{} was denied {what} three times. More of it is denied for {minutes} minutes.",
+            question.box_name
         );
         for sink in &self.sinks {
             sink.note(&question.box_name, &text);

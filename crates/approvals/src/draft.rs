@@ -64,6 +64,17 @@ impl Rememberable {
         std::iter::once(&self.exact).chain(&self.kind).map(|s| s.key.clone()).collect()
     }
 
+    /// The rule in one sentence, without its end in time.
+    pub fn sentence(
+        &self,
+        box_name: &str,
+        project: &str,
+        reach: Reach,
+        breadth: Breadth,
+    ) -> String {
+        self.shown().sentence(box_name, project, reach, breadth)
+    }
+
     pub(crate) fn shown(&self) -> Remember {
         Remember {
             exact: self.exact.what.clone(),

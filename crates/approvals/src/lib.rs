@@ -16,9 +16,11 @@ mod broker;
 mod draft;
 mod history;
 mod sink;
+mod terms;
 mod together;
 
 pub use broker::{AnswerError, AskError, Broker, Limits, WhenNobody};
 pub use draft::{Asker, Draft, Rememberable, Scope};
 pub use sink::{BoxFuture, Journal, JournalError, Sink, Wanted};
+pub use terms::{Rule, Said, Terms};
 pub use together::Together;

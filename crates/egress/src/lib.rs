@@ -16,7 +16,9 @@
 
 pub mod authority;
 pub mod dial;
+pub mod gate;
 pub mod host_name;
+pub mod new_rule;
 pub mod policy;
 pub mod ports;
 pub mod proxy;

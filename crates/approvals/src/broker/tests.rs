@@ -3,7 +3,7 @@
 use super::*;
 use crate::{BoxFuture, Scope};
 use protocol::BoxName;
-use protocol::question::{Evidence, Fact};
+use protocol::question::{Evidence, Fact, Reach};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 mod machine;
@@ -581,4 +581,83 @@ async fn a_rule_made_at_a_terminal_covers_what_one_made_at_a_question_would() {
     making.remember = None;
     assert!(!broker.remember(&making).await.unwrap());
     assert_eq!(notes.grants.lock().unwrap().len(), 1);
+}
+
+fn apart() -> Terms {
+    Terms { family: "egress", open: Some(8), keeps_rules: true, ..Terms::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_one_family_leaves_room_for_the_others() {
+    let (broker, ..) = broker();
+    let mut asking = Vec::new();
+    for n in 0..8 {
+        let (broker, draft) = (broker.clone(), draft(&format!("reach {n}")));
+        asking.push(tokio::spawn(async move { broker.ask_on(draft, &apart()).await }));
+        tokio::task::yield_now().await;
+    }
+    let ninth = broker.ask_on(draft("reach 8"), &apart()).await.unwrap();
+    assert_eq!(ninth.outcome, Outcome::TooMany);
+    let push = asked(&broker, "push").await;
+    assert_eq!(broker.pending().len(), 9, "a push is still asked");
+    push.abort();
+    for task in asking {
+        task.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_keeps_its_own_rules_is_told_of_them_and_is_not_asked_for_others() {
+    let (broker, notes, _) = broker();
+    let task = asked(&broker, "push").await;
+    let q = question(&broker, "push");
+    tokio::time::advance(Duration::from_secs(1)).await;
+    broker.answer(&q.id, &q.digest, REMEMBER, Surface::Window).unwrap();
+    assert!(task.await.unwrap().unwrap().is_yes());
+    assert_eq!(notes.grants.lock().unwrap().len(), 1);
+
+    let own = tokio::spawn({
+        let (broker, draft) = (broker.clone(), draft("reach"));
+        async move { broker.ask_on(draft, &apart()).await }
+    });
+    tokio::task::yield_now().await;
+    let q = question(&broker, "reach");
+    tokio::time::advance(Duration::from_secs(1)).await;
+    broker.answer(&q.id, &q.digest, REMEMBER, Surface::Window).unwrap();
+    let said = own.await.unwrap().unwrap();
+    let time = Duration::from_secs(3600);
+    assert_eq!(said.rule, Some(Rule { reach: Reach::Box, breadth: Breadth::Exact, time }));
+    assert_eq!(notes.grants.lock().unwrap().len(), 1, "the caller keeps it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn denials_are_counted_by_what_was_denied_and_nobody_is_as_the_terms_say() {
+    let (broker, _, screen) = broker();
+    let of = |host: &str| Terms { denied_as: Some(format!("requests to {host}")), ..apart() };
+    for n in 0..3 {
+        let task = tokio::spawn({
+            let (broker, draft, terms) =
+                (broker.clone(), draft(&format!("a {n}")), of("a.example"));
+            async move { broker.ask_on(draft, &terms).await }
+        });
+        tokio::task::yield_now().await;
+        let q = question(&broker, &format!("a {n}"));
+        broker.answer(&q.id, &q.digest, Verdict::Deny, Surface::Cli).unwrap();
+        task.await.unwrap().unwrap();
+    }
+    assert!(screen.seen().iter().any(|line| line.contains("denied requests to a.example three")));
+    let again = broker.ask_on(draft("a 3"), &of("a.example")).await.unwrap();
+    assert_eq!(again.outcome, Outcome::TooMany);
+    let other = tokio::spawn({
+        let (broker, draft, terms) = (broker.clone(), draft("b"), of("b.example"));
+        async move { broker.ask_on(draft, &terms).await }
+    });
+    tokio::task::yield_now().await;
+    assert_eq!(broker.pending().len(), 1, "another host is asked about");
+    other.abort();
+
+    screen.dark.store(true, Ordering::SeqCst);
+    let deny = Terms { when_nobody: Some(WhenNobody::Deny), ..of("c.example") };
+    let said = broker.ask_on(draft("c"), &deny).await.unwrap();
+    assert_eq!(said.outcome, Outcome::Nobody);
 }
