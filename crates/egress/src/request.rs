@@ -233,7 +233,9 @@ fn query_map(query: &str) -> Option<QueryMap> {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
         map.entry(decoded(name)?).or_default().push(decoded(value)?);
     }
-    map.values_mut().for_each(|values| values.sort());
+    for values in map.values_mut() {
+        values.sort();
+    }
     Some(map)
 }
 

@@ -17,7 +17,6 @@ mod read;
 pub mod render;
 pub mod schema;
 mod shape;
-mod yaml;
 
 pub use model::{
     Backoff, CarryItem, Command, Env, Expose, Image, OnTimeout, Place, PortMapping, Probe, Project,

@@ -233,9 +233,4 @@ pub struct Setting {
     pub value: String,
 }
 
-/// Where something stands, both counted from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord, serde::Serialize)]
-pub struct Place {
-    pub line: usize,
-    pub column: usize,
-}
+pub use yaml::Place;

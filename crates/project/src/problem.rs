@@ -5,6 +5,8 @@ use protocol::text::{shortened, visible};
 use serde::Serialize;
 
 pub const FILE_NAME: &str = "agentbox.yaml";
+/// YAML that cannot be read.
+const SYNTAX: &str = "Y001";
 /// Enough to work on; a hostile file could have a million.
 const MOST: usize = 100;
 /// More regular expressions than anybody writes.
@@ -59,6 +61,15 @@ impl Problems {
             return Err(format!("one of more than {MOST_PATTERNS} in this file"));
         }
         Ok(())
+    }
+
+    /// The tree of a text; what of it cannot be read is noted.
+    pub fn tree(&mut self, text: &str) -> Option<yaml::Node> {
+        let yaml::Parsed { root, faults } = yaml::parse(text, yaml::Aliases::Unfolded);
+        for fault in faults {
+            self.error(SYNTAX, fault.place, "", &fault.message);
+        }
+        root
     }
 
     pub fn error(&mut self, code: &'static str, place: Place, path: &str, message: &str) {

@@ -12,12 +12,12 @@ mod units;
 
 use crate::problem::Problems;
 use crate::shape::TOP;
-use crate::yaml::{self, Kind, Node};
 use crate::{Parsed, Project, Setting};
 use fields::{At, Fields};
 pub(crate) use fields::{entries, list, scalar};
 pub(crate) use image::is_image;
 pub(crate) use units::is_variable;
+use yaml::{Kind, Node};
 
 /// A key nobody knows.
 const UNKNOWN: &str = "W001";
@@ -48,7 +48,7 @@ impl Project {
 
 fn parse(text: &str, reader: Reader) -> Parsed {
     let mut problems = Problems::default();
-    let root = yaml::parse(text, &mut problems);
+    let root = problems.tree(text);
     let project = match &root {
         Some(root) if !root.is_null() => project(root, reader, &mut problems),
         _ => Project::default(),

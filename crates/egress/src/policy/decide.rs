@@ -239,7 +239,7 @@ impl Rule {
     fn says(&self) -> impl Ord {
         let path = self.path.as_ref().map(|path| match path.kind {
             PathKind::Exact => (1, 0),
-            PathKind::Prefix => (0, path.text.len()),
+            PathKind::Prefix | PathKind::Pattern => (0, path.text.len()),
         });
         let usual = self.schemes.iter().map(|scheme| scheme.port()).collect();
         (
@@ -263,6 +263,7 @@ impl PathRule {
         };
         match self.kind {
             PathKind::Exact => same(path),
+            PathKind::Pattern => self.reaches(target),
             PathKind::Prefix => match path.split_at_checked(self.text.len()) {
                 Some((start, rest)) => same(start) && !is_veiled(rest) && !is_split(start, rest),
                 None => false,
@@ -278,6 +279,20 @@ impl PathRule {
         match self.kind {
             PathKind::Exact => short(&path) == short(&text),
             PathKind::Prefix => path.starts_with(&text) || path == short(&text),
+            PathKind::Pattern => is_at_or_below(&path, &text),
+        }
+    }
+}
+
+/// A pattern's path, or one below it. Each star takes one letter or more.
+fn is_at_or_below(path: &[u8], pattern: &[u8]) -> bool {
+    match pattern.iter().position(|b| *b == b'*') {
+        None => {
+            path.strip_prefix(pattern).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        }
+        Some(star) => {
+            let Some(rest) = path.strip_prefix(&pattern[..star]) else { return false };
+            (1..=rest.len()).any(|at| is_at_or_below(&rest[at..], &pattern[star + 1..]))
         }
     }
 }

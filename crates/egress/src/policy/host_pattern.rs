@@ -50,9 +50,21 @@ impl HostPattern {
             return Err(BadPattern::Reserved);
         }
         match star {
-            Some(_) if is_public_suffix(&host) => Err(BadPattern::PublicSuffix(host.to_string())),
+            Some(_) if suffix(&host) == Some(Suffix::Public) => {
+                Err(BadPattern::PublicSuffix(host.to_string()))
+            }
             Some(_) => Ok(Self::Under(host)),
             None => Ok(Self::Exact(host)),
+        }
+    }
+
+    /// From a deny: an address or everybody's hosts need no further word.
+    pub fn parse_denied(text: &str) -> Result<Self, BadPattern> {
+        match Self::parse(text, true) {
+            Err(BadPattern::PublicSuffix(name)) => {
+                HostName::parse(&name).map(Self::Under).map_err(|_| BadPattern::NotAName(name))
+            }
+            other => other,
         }
     }
 
@@ -69,7 +81,7 @@ impl HostPattern {
     /// A wildcard below which anybody can have a name, such as that of a hosting service.
     pub fn is_shared_hosting(&self) -> bool {
         let Self::Under(name) = self else { return false };
-        suffix_kind(name) == Some(Some(psl::Type::Private))
+        suffix(name) == Some(Suffix::Hosting)
     }
 
     /// Everything this covers, the other covers too.
@@ -82,15 +94,23 @@ impl HostPattern {
     }
 }
 
-/// Of a registry, or a top-level name that nobody knows.
-fn is_public_suffix(name: &HostName) -> bool {
-    suffix_kind(name).is_some_and(|kind| kind != Some(psl::Type::Private))
+/// Who gives out names below a suffix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Suffix {
+    /// A registry; or nobody knows, as of a top-level name that is not on the list.
+    Public,
+    /// A company, to its customers.
+    Hosting,
 }
 
 /// Of a name that is a suffix as a whole.
-fn suffix_kind(name: &HostName) -> Option<Option<psl::Type>> {
+fn suffix(name: &HostName) -> Option<Suffix> {
     let suffix = psl::suffix(name.as_str().as_bytes())?;
-    (suffix.as_bytes() == name.as_str().as_bytes()).then(|| suffix.typ())
+    let whole = suffix.as_bytes() == name.as_str().as_bytes();
+    whole.then(|| match suffix.typ() {
+        Some(psl::Type::Private) => Suffix::Hosting,
+        _ => Suffix::Public,
+    })
 }
 
 #[cfg(test)]

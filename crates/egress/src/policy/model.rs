@@ -116,6 +116,8 @@ pub struct PathRule {
 pub enum PathKind {
     Exact,
     Prefix,
+    /// With `*` for any letters, and everything below; only in rules of the catalog that deny.
+    Pattern,
 }
 
 /// Credentials to put into a request.

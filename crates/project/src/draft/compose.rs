@@ -8,9 +8,9 @@ use super::variables::filled;
 use super::{Container, Folder, Found, Unit, write_unit};
 use crate::problem::Problems;
 use crate::read::{entries, is_image, is_variable, list, scalar};
-use crate::yaml::{self, Key, Kind, Node};
 use protocol::text::{quoted, shortened};
 use std::collections::BTreeSet;
+use yaml::{Key, Kind, Node};
 
 pub(super) const FILES: [&str; 4] =
     ["compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"];
@@ -95,7 +95,7 @@ pub(super) fn look(folder: &Folder, found: &mut Found) {
 
 fn tree(text: &str) -> Result<Node, String> {
     let mut problems = Problems::default();
-    let root = yaml::parse(text, &mut problems);
+    let root = problems.tree(text);
     if let Some(error) = problems.errors.first() {
         return Err(format!("line {}: {}", error.place.line, error.message));
     }

@@ -9,7 +9,7 @@ use crate::CarryItem;
 use crate::name::is_name;
 use crate::problem::Problems;
 use crate::shape::CARRY;
-use crate::yaml::Node;
+use yaml::Node;
 
 pub(super) const CODE: &str = "Y061";
 

@@ -3,10 +3,10 @@
 use super::{MEANINGLESS, UNKNOWN};
 use crate::problem::Problems;
 use crate::shape::{self, HIGHEST, Shape, Table};
-use crate::yaml::{Key, Kind, Node, Scalar};
 use protocol::similar::similar;
 use protocol::text::shortened;
 use std::time::Duration;
+use yaml::{Key, Kind, Node, Scalar};
 
 /// A place in the file by its path, such as `services.web.needs[1]`.
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@ use super::fields::{At, Fields, entries, list, scalar, string, wrong_type};
 use super::units;
 use crate::problem::Problems;
 use crate::shape::IMAGE;
-use crate::yaml::Node;
 use crate::{Env, Image, PortMapping, UnitName};
 use protocol::text::shortened;
+use yaml::Node;
 
 pub(super) fn image(
     service: &UnitName,

@@ -4,7 +4,7 @@ use super::fields::{Fields, list, string};
 use super::units::{is_passable, strings};
 use crate::RunOnce;
 use crate::problem::Problems;
-use crate::yaml::Kind;
+use yaml::Kind;
 
 pub(super) fn run_once(fields: &Fields<'_>, problems: &mut Problems) -> Option<RunOnce> {
     let (node, at) = fields.get("run_once")?;

@@ -4,9 +4,9 @@ use super::fields::{At, Fields, entries, scalar, string};
 use super::units::is_passable;
 use crate::problem::Problems;
 use crate::shape::{ON_TIMEOUT, PROBES, READY_WHEN};
-use crate::yaml::Node;
 use crate::{OnTimeout, Pattern, Probe, ReadyWhen};
 use url::Url;
+use yaml::Node;
 
 const KIND: &str = "Y020";
 const VALUE: &str = "Y021";

@@ -3,8 +3,8 @@
 use super::fields::{Fields, did_you_mean, entries, scalar, string};
 use crate::problem::Problems;
 use crate::shape::{BACKOFF, RESTARTS};
-use crate::yaml::Scalar;
 use crate::{Backoff, Restart};
+use yaml::Scalar;
 
 pub(super) fn restart(fields: &Fields<'_>, problems: &mut Problems) -> Restart {
     let Some((node, at)) = fields.get("restart") else { return Restart::OnFailure };

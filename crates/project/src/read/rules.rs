@@ -5,9 +5,9 @@ use super::{Reader, UNKNOWN};
 use crate::name::is_name;
 use crate::problem::Problems;
 use crate::shape::RULE;
-use crate::yaml::{Key, Node};
 use crate::{Pattern, Replaced, Rule, RuleSet};
 use protocol::text::shortened;
+use yaml::{Key, Node};
 
 const CODE: &str = "Y060";
 

@@ -6,9 +6,9 @@ use super::restart::{backoff, restart};
 use super::{image, ready};
 use crate::problem::Problems;
 use crate::shape::{EXPOSE, NOT_TASK, SERVICE, SERVICE_IDE, TASK, Table};
-use crate::yaml::{Key, Kind, Node, Scalar};
 use crate::{BadName, Command, Env, Expose, Place, Run, Service, Task, UnitName};
 use protocol::text::shortened;
+use yaml::{Key, Kind, Node, Scalar};
 
 /// A unit as far as the graph is concerned, even when something else is wrong with it.
 #[derive(Debug)]

@@ -5,10 +5,10 @@
 //! in the last three is what the reader says of it: a comment with the code and path of each problem.
 
 use crate::problem::{Problem, Problems};
-use crate::yaml::{self, Kind, Node};
 use crate::{Parsed, Project};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use yaml::{Kind, Node};
 
 fn corpus(folder: &str) -> Vec<(PathBuf, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(folder);
@@ -51,7 +51,7 @@ impl Schema {
 
     /// Why a text does not fit, if so. What is no YAML has no shape to look at.
     fn refuses(&self, text: &str) -> Option<String> {
-        let root = yaml::parse(text, &mut Problems::default());
+        let root = Problems::default().tree(text);
         let value = root.map_or(Value::Null, |root| json_of(&root));
         self.0.validate(&value, self.1).err().map(|why| why.to_string())
     }

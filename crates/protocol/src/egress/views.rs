@@ -97,6 +97,23 @@ pub struct PolicyProblem {
     pub message: String,
 }
 
+impl std::fmt::Display for PolicyProblem {
+    /// `project: domains[2].rules[0].path: must start with / (egress.yaml:7:15)`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: ", self.layer)?;
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        write!(f, "{}", self.message)?;
+        match (self.file.as_str(), self.line) {
+            ("", 0) => Ok(()),
+            ("", line) => write!(f, " (line {line}:{})", self.column),
+            (file, 0) => write!(f, " ({file})"),
+            (file, line) => write!(f, " ({file}:{line}:{})", self.column),
+        }
+    }
+}
+
 /// What would become of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

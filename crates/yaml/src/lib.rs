@@ -1,46 +1,69 @@
-//! YAML as a tree that knows where everything stands.
+//! YAML as a tree that knows where everything stands. No I/O.
 //!
-//! Aliases are unfolded and merge keys merged here, within bounds: a small file must not grow into a
-//! large tree. Scalars keep their letters; what they mean is decided by whoever reads them.
+//! Files may be hostile, so everything is bounded. Aliases are unfolded and merge keys merged here, within
+//! bounds: a small file must not grow into a large tree; or they are refused altogether, where a file must
+//! say what it means where it stands. Scalars keep their letters; what they mean is decided by whoever
+//! reads them.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-use crate::Place;
-use crate::problem::Problems;
 use protocol::text::shortened;
 use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-pub(crate) const LARGEST: usize = 1 << 20;
-pub(crate) const DEEPEST: usize = 64;
-pub(crate) const MOST_ALIASES: usize = 100;
+pub const LARGEST: usize = 1 << 20;
+pub const DEEPEST: usize = 64;
+pub const MOST_ALIASES: usize = 100;
 /// What all nodes may weigh after aliases are unfolded.
 const HEAVIEST: usize = 4 << 20;
 const NODE_WEIGHT: usize = 64;
-/// YAML that cannot be read.
-pub(crate) const SYNTAX: &str = "Y001";
+/// Enough to work on; a hostile file could have a million.
+const MOST_FAULTS: usize = 100;
+
+/// Where something stands, both counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord, serde::Serialize)]
+pub struct Place {
+    pub line: usize,
+    pub column: usize,
+}
+
+/// What of a file cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    pub place: Place,
+    pub message: String,
+}
+
+/// Whether a part of a file may stand for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Aliases {
+    /// And merge keys are merged.
+    Unfolded,
+    Refused,
+}
 
 #[derive(Debug, Clone)]
-pub(crate) struct Node {
+pub struct Node {
     pub place: Place,
     pub kind: Kind,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub enum Kind {
     Scalar(Scalar),
     List(Vec<Node>),
     Map(Vec<(Key, Node)>),
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Key {
+pub struct Key {
     pub place: Place,
     pub text: String,
 }
 
 /// A scalar's letters, and whether they may mean more than a string.
 #[derive(Debug, Clone)]
-pub(crate) struct Scalar {
+pub struct Scalar {
     pub text: String,
     plain: bool,
 }
@@ -151,56 +174,64 @@ struct Open {
     is_map: bool,
 }
 
-struct Builder<'p> {
+struct Builder {
+    taken: Aliases,
     open: Vec<Open>,
     anchors: HashMap<usize, Built>,
     root: Option<Node>,
     documents: usize,
     aliases: usize,
     weight: usize,
-    problems: &'p mut Problems,
+    faults: Vec<Fault>,
 }
 
-/// Why reading ends.
+/// Why reading ends, where it must.
 struct Stop;
 
-/// The file's one document; none when it is empty. What cannot be read is in the problems.
-pub(crate) fn parse(text: &str, problems: &mut Problems) -> Option<Node> {
-    let top = Place { line: 1, column: 1 };
-    if text.len() > LARGEST {
-        problems.error(SYNTAX, top, "", "the file is larger than 1 MiB");
-        return None;
-    }
+/// What came of reading a file.
+#[derive(Debug, Clone)]
+pub struct Parsed {
+    /// The one document; none when it is empty or cannot be read.
+    pub root: Option<Node>,
+    /// Where there is one, the tree is not to be relied on.
+    pub faults: Vec<Fault>,
+}
+
+pub fn parse(text: &str, taken: Aliases) -> Parsed {
     let mut builder = Builder {
+        taken,
         open: Vec::new(),
         anchors: HashMap::new(),
         root: None,
         documents: 0,
         aliases: 0,
         weight: 0,
-        problems,
+        faults: Vec::new(),
     };
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    for event in Parser::new_from_str(text) {
-        let (event, span) = match event {
-            Ok(event) => event,
-            Err(error) => {
-                let at = error.marker();
-                let place = Place { line: at.line(), column: at.col() + 1 };
-                builder.problems.error(SYNTAX, place, "", error.info());
-                return None;
-            }
-        };
-        if builder.take(event, span).is_err() {
-            return None;
-        }
-    }
-    builder.root
+    let whole = builder.read(text).is_ok();
+    Parsed { root: builder.root.filter(|_| whole), faults: builder.faults }
 }
 
-impl Builder<'_> {
+impl Builder {
+    fn read(&mut self, text: &str) -> Result<(), Stop> {
+        if text.len() > LARGEST {
+            return Err(self.stop(Place { line: 1, column: 1 }, "the file is larger than 1 MiB"));
+        }
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        for event in Parser::new_from_str(text) {
+            let (event, span) = event.map_err(|error| {
+                let at = error.marker();
+                self.stop(Place { line: at.line(), column: at.col() + 1 }, error.info())
+            })?;
+            self.take(event, span)?;
+        }
+        Ok(())
+    }
+
     fn stop(&mut self, place: Place, message: &str) -> Stop {
-        self.problems.error(SYNTAX, place, "", message);
+        if self.faults.len() < MOST_FAULTS {
+            self.faults.push(Fault { place, message: message.to_owned() });
+        }
         Stop
     }
 
@@ -286,6 +317,7 @@ impl Builder<'_> {
     }
 
     fn alias(&mut self, place: Place, anchor: usize) -> Result<(), Stop> {
+        self.refuse_alias(place)?;
         let Some(meant) = self.anchors.get(&anchor) else {
             return Err(self.stop(place, "an alias stands for something that contains it"));
         };
@@ -307,12 +339,20 @@ impl Builder<'_> {
         self.add(0, built)
     }
 
+    fn refuse_alias(&mut self, place: Place) -> Result<(), Stop> {
+        match self.taken {
+            Aliases::Unfolded => Ok(()),
+            Aliases::Refused => Err(self.stop(place, "anchors and aliases are not taken here")),
+        }
+    }
+
     fn add(&mut self, anchor: usize, built: Built) -> Result<(), Stop> {
         self.weight += built.weight;
         if self.weight > HEAVIEST {
             return Err(self.stop(built.node.place, "the file holds too much"));
         }
         if anchor != 0 {
+            self.refuse_alias(built.node.place)?;
             self.weight += built.weight;
             self.anchors.insert(anchor, built.clone());
         }
@@ -334,13 +374,13 @@ impl Builder<'_> {
             let Kind::Scalar(scalar) = key.kind else {
                 return Err(self.stop(place, "a key is a word, not a list or a mapping"));
             };
-            if scalar.plain && scalar.text == "<<" {
+            if scalar.plain && scalar.text == "<<" && self.taken == Aliases::Unfolded {
                 self.merge(value, &mut merged)?;
             } else if seen.insert(scalar.text.clone()) {
                 pairs.push((Key { place, text: scalar.text }, value));
             } else {
                 let name = shortened(&scalar.text, 60);
-                self.problems.error(SYNTAX, place, "", &format!("the key {name} is there twice"));
+                self.stop(place, &format!("the key {name} is there twice"));
             }
         }
         pairs.extend(merged.into_iter().filter(|(key, _)| seen.insert(key.text.clone())));
