@@ -9,6 +9,7 @@
 mod filter;
 
 use crate::host_name::HostName;
+use crate::policy::THIS_COMPUTER;
 use approvals::BoxFuture;
 use filter::Own;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -104,8 +105,6 @@ pub(crate) struct Dialer {
     limit: Duration,
 }
 
-/// The one name by which a policy can open a port of this computer.
-const THIS_COMPUTER: &str = "host.agentbox.internal";
 /// When an address does not answer, the next one is tried beside it.
 const STAGGER: Duration = Duration::from_millis(300);
 /// Of one name.

@@ -11,15 +11,17 @@
 //! The surprising thing: what is forwarded is the canonical form that was decided on, never what the box
 //! sent. Where the two could be read differently by a server, the request is refused.
 
-#![allow(dead_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod authority;
 pub mod dial;
 pub mod gate;
 pub mod host_name;
+mod inject;
+mod line;
 pub mod new_rule;
 pub mod policy;
 pub mod ports;
 pub mod proxy;
+mod redact;
 pub mod request;

@@ -7,25 +7,56 @@
 //! The surprising thing: a host that may not be reached is answered all the same, with a certificate of
 //! its name and a refusal inside. Programs show what a server says and hide what a proxy says.
 
+mod answer;
+mod body;
+mod bucket;
+mod connect;
+mod echoes;
+mod fields;
+mod forward;
+mod http;
+mod internal;
 mod listen;
+mod passthrough;
+mod pump;
+mod push;
+mod replay;
+mod serve;
+mod strict;
+mod tls;
+mod upstream;
+mod websocket;
 
 pub use listen::SOCKET;
 
 use crate::authority::Authority;
-use crate::dial::{Dialer, Net, Surroundings};
+use crate::dial::{Dialer, Net, Stream, Surroundings};
+use crate::host_name::HostName;
+use crate::line::Notebook;
 use crate::policy::Policy;
 use crate::ports::{Gate, Log, Secrets};
+use crate::redact::Known;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bucket::Bucket;
+use echoes::Echoes;
 use protocol::{BoxId, BoxName, SecretId};
 use rustls::RootCertStore;
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use upstream::ClientTls;
+
+/// Lines for a person's eye that one box can cause in a minute.
+const ALARMS: u32 = 12;
+/// Connections too many that are told so at once.
+const TURNED_AWAY: usize = 16;
 
 /// What the proxy is built from.
 pub struct Deps {
@@ -108,18 +139,25 @@ pub struct Proxy {
 pub(crate) struct Shared {
     pub deps: Deps,
     pub dialer: Dialer,
+    pub echoes: Echoes,
     boxes: Mutex<HashMap<BoxId, Arc<BoxState>>>,
     places: Arc<Semaphore>,
     tasks: TaskTracker,
+    client_tls: OnceLock<Result<ClientTls, rustls::Error>>,
 }
 
 pub(crate) struct BoxState {
     pub id: BoxId,
     pub policy: watch::Receiver<Option<Arc<Policy>>>,
     pub placeholders: Vec<Placeholder>,
+    pub notebook: Arc<Notebook>,
+    pub known: Arc<Known>,
     tokens: RwLock<Tokens>,
     pub closed: CancellationToken,
     places: Arc<Semaphore>,
+    turning_away: Arc<Semaphore>,
+    unlisted: Bucket,
+    alarms: Bucket,
 }
 
 /// While a box is given a new token it may still present the old one.
@@ -132,20 +170,42 @@ impl Proxy {
     pub fn new(deps: Deps) -> Self {
         let dialer = Dialer::new(deps.net.clone(), deps.limits.dial);
         let places = Arc::new(Semaphore::new(deps.limits.connections));
-        let (boxes, tasks) = (Mutex::default(), TaskTracker::new());
-        Self { shared: Arc::new(Shared { deps, dialer, boxes, places, tasks }) }
+        Self {
+            shared: Arc::new(Shared {
+                deps,
+                dialer,
+                echoes: Echoes::default(),
+                boxes: Mutex::default(),
+                places,
+                tasks: TaskTracker::new(),
+                client_tls: OnceLock::new(),
+            }),
+        }
     }
 
     /// Knows a box from now on. It comes in by [`Proxy::listen`] or [`Proxy::serve`].
     pub fn open(&self, setup: BoxSetup) {
         self.close(&setup.id);
+        // A box that starts is given what it is to trust.
+        if let Err(e) = self.shared.deps.authority.tend(SystemTime::now()) {
+            tracing::error!("egress: the certificate authority: {e}");
+        }
+        let fakes = setup.placeholders.iter().map(|fake| (fake.secret.clone(), fake.value.clone()));
+        let known = Arc::new(Known::new(fakes));
+        let limits = self.shared.deps.limits;
+        let log = self.shared.deps.log.clone();
         let state = Arc::new(BoxState {
             id: setup.id.clone(),
             policy: setup.policy,
             placeholders: setup.placeholders,
+            notebook: Notebook::new(setup.id.clone(), log, known.clone()),
+            known,
             tokens: RwLock::new(Tokens { current: setup.token, next: None }),
             closed: CancellationToken::new(),
-            places: Arc::new(Semaphore::new(self.shared.deps.limits.connections_per_box)),
+            places: Arc::new(Semaphore::new(limits.connections_per_box)),
+            turning_away: Arc::new(Semaphore::new(TURNED_AWAY)),
+            unlisted: Bucket::new(limits.unlisted),
+            alarms: Bucket::new(ALARMS),
         });
         self.shared.boxes().insert(setup.id, state);
     }
@@ -160,10 +220,7 @@ impl Proxy {
     }
 
     /// Serves one connection that came by the box's bridge, until it ends or the box is closed.
-    pub fn serve<S>(&self, id: &BoxId, stream: S) -> io::Result<()>
-    where
-        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    {
+    pub fn serve(&self, id: &BoxId, stream: impl Stream) -> io::Result<()> {
         let state = self.shared.state(id)?;
         listen::admit(&self.shared, &state, stream);
         Ok(())
@@ -198,6 +255,17 @@ impl Proxy {
         self.shared.dialer.surround(around);
     }
 
+    /// Hosts that sent credentials back too often; none is put into requests to them.
+    pub fn suspended(&self) -> Vec<HostName> {
+        self.shared.echoes.suspended()
+    }
+
+    /// A person knows what a host does and wants credentials put in again. False when they were not held
+    /// back.
+    pub fn acknowledge(&self, host: &HostName) -> bool {
+        self.shared.echoes.acknowledge(host)
+    }
+
     /// Ends every box and waits for the last connection.
     pub async fn shutdown(&self) {
         for (_, state) in self.shared.boxes().drain() {
@@ -217,4 +285,34 @@ impl Shared {
         let state = self.boxes().get(id).cloned();
         state.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such box"))
     }
+
+    fn client_tls(&self) -> Result<&ClientTls, rustls::Error> {
+        let made = self.client_tls.get_or_init(|| ClientTls::new((self.deps.roots)()));
+        made.as_ref().map_err(Clone::clone)
+    }
+}
+
+impl BoxState {
+    /// `Basic <box id>:<token>`, as programs send the user information of a proxy's address.
+    fn is_own_token(&self, header: &[u8]) -> bool {
+        let Some(given) = token_of(header, self.id.as_str()) else { return false };
+        let given: [u8; 32] = Sha256::digest(&given).into();
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        // Both are looked at, whatever the first says.
+        same(&tokens.current, &given) | tokens.next.is_some_and(|next| same(&next, &given))
+    }
+}
+
+fn token_of(header: &[u8], id: &str) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(header).ok()?;
+    let (scheme, rest) = text.split_once(' ')?;
+    let pair =
+        scheme.eq_ignore_ascii_case("basic").then(|| STANDARD.decode(rest.trim()).ok())??;
+    Some(pair.strip_prefix(id.as_bytes())?.strip_prefix(b":")?.to_vec())
+}
+
+/// Looks at every byte whatever the first ones say.
+fn same(a: &[u8; 32], b: &[u8; 32]) -> bool {
+    let differing = a.iter().zip(b).fold(0, |acc, (a, b)| acc | (a ^ b));
+    std::hint::black_box(differing) == 0
 }
