@@ -99,12 +99,13 @@ start_detached() {
 
 # Private engines for tests: their own bridge, data and socket, so that they never disturb another one.
 # The data stays between runs, because the layers of the box image are in it. TEST_ENGINE is the number of
-# the first; the one after it lets two tests run at once, because boxes have names, and a name can be had
-# once on an engine. Two engines change the same firewall rules under each other's hands, so the second has
-# a network of its own, with nothing in it but what runs there. So has a further one, whose disk is small:
+# the first; those after it let several tests run at once, because boxes have names, and a name can be had
+# once on an engine. Two engines change the same firewall rules under each other's hands, so each of the others
+# has a network of its own, with nothing in it but what runs there. So has a further one, whose disk is small:
 # tests fill it up.
 TEST_ENGINE=${TEST_ENGINE:-1}
-SECOND_ENGINE=$((TEST_ENGINE + 1))
+# Tests wait more than they compute: two processors are not busy with three of them.
+MORE_ENGINES=($((TEST_ENGINE + 1)) $((TEST_ENGINE + 2)))
 SMALL_ENGINE=$((TEST_ENGINE + 50))
 test_engine_run() { echo "/run/agentbox-test$1"; }
 test_engine_data() { echo "/var/lib/agentbox-test$1"; }
@@ -115,9 +116,7 @@ TEST_ENGINE_HOST=$(test_engine_host "$TEST_ENGINE")
 
 # in_net_of NUMBER: the words before a command that is to see what that engine's boxes publish.
 in_net_of() {
-  case $1 in
-    "$SECOND_ENGINE" | "$SMALL_ENGINE") echo "nsenter --net=/run/netns/agentbox-test$1" ;;
-  esac
+  [[ " ${MORE_ENGINES[*]} $SMALL_ENGINE " != *" $1 "* ]] || echo "nsenter --net=/run/netns/agentbox-test$1"
 }
 
 # The group that may use the socket.
@@ -201,6 +200,7 @@ stop_test_engine() {
     as_root kill "$pid"
     await 60 ended "$pid" || as_root kill -9 "$pid"
   fi
+  end_leftovers "$run"
   as_root rm -rf "$run"
   # An engine leaves bridges and firewall rules in the kernel.
   if [ -n "$(in_net_of "$n")" ]; then
@@ -211,6 +211,21 @@ stop_test_engine() {
   ip -o -4 addr show | awk -v ours="^10[.]($(test_engine_net "$n")|$(($(test_engine_net "$n") + 1)))[.]" '$4 ~ ours { print $2 }' | sort -u | while read -r bridge; do
     remove_firewall_rules "$bridge"
     as_root ip link delete "$bridge"
+  done
+}
+
+# end_leftovers RUN: what an engine leaves that could not end in order, because a box of it hung: those who keep
+# its boxes, the boxes, and mounts. A box that is frozen cannot even be killed.
+end_leftovers() {
+  local keeper box mount
+  for keeper in $(grep -lzF "$1/exec/containerd/" /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3); do
+    box=$(tr '\0' '\n' <"/proc/$keeper/cmdline" | sed -n '/^-id$/{n;p}')
+    as_root sh -c 'state=/sys/fs/cgroup/freezer/docker/$1/freezer.state
+      [ ! -e "$state" ] || echo THAWED >"$state"
+      kill -9 $(ps -o pid= --ppid "$2") "$2"' sh "$box" "$keeper" || true
+  done
+  awk -v run="$1/" 'index($2, run) == 1 { print $2 }' /proc/mounts | while read -r mount; do
+    as_root umount -l "$mount"
   done
 }
 
@@ -329,7 +344,7 @@ small_engine() {
 # takes the words `kill` and `start`. There is none for an engine that is somebody else's.
 keep_engines() {
   local n pid pipe command
-  for n in "$TEST_ENGINE" "$SECOND_ENGINE"; do
+  for n in "$TEST_ENGINE" "${MORE_ENGINES[@]}"; do
     pid=$(test_engine_pid "$n") || continue
     pipe=$1/$(basename "$(test_engine_run "$n")").restart
     mapfile -d '' -t command <"/proc/$pid/cmdline"
