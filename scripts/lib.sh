@@ -219,10 +219,11 @@ stop_test_engine() {
 end_leftovers() {
   local keeper box mount
   for keeper in $(grep -lzF "$1/exec/containerd/" /proc/[0-9]*/cmdline 2>/dev/null | cut -d/ -f3); do
-    box=$(tr '\0' '\n' <"/proc/$keeper/cmdline" | sed -n '/^-id$/{n;p}')
+    # It may be about to end by itself.
+    box=$({ tr '\0' '\n' <"/proc/$keeper/cmdline" | sed -n '/^-id$/{n;p}'; } 2>/dev/null || true)
     as_root sh -c 'state=/sys/fs/cgroup/freezer/docker/$1/freezer.state
       [ ! -e "$state" ] || echo THAWED >"$state"
-      kill -9 $(ps -o pid= --ppid "$2") "$2"' sh "$box" "$keeper" || true
+      kill -9 $(ps -o pid= --ppid "$2") "$2"' sh "$box" "$keeper" 2>/dev/null || true
   done
   awk -v run="$1/" 'index($2, run) == 1 { print $2 }' /proc/mounts | while read -r mount; do
     as_root umount -l "$mount"
