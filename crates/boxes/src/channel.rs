@@ -8,6 +8,7 @@ use crate::engine::{QUICK, ReadHalf, WriteHalf, limited};
 use crate::exec::ExecSpec;
 use crate::{Boxes, Error, Record};
 use bytes::{Buf, Bytes};
+use protocol::bridge::Service;
 use protocol::ctl::{FORWARD_READY, paths};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -39,11 +40,14 @@ impl Channel {
 }
 
 impl Boxes {
-    /// Starts a bridge in a running box. One that is there already gives way to it. Dropping it ends
-    /// the program in the box.
-    pub async fn bridge(&self, record: &Record) -> Result<Bridge, Error> {
+    /// Starts a bridge for a service in a running box. One that is there already gives way to it.
+    /// Dropping it ends the program in the box.
+    pub async fn bridge(&self, record: &Record, service: Service) -> Result<Bridge, Error> {
+        // Boxes of before know one service, and no name for it.
+        let name = (service != Service::Relay).then(|| service.name().to_owned());
+        let argv = [paths::CTL.to_owned(), "bridge".to_owned()];
         let spec = ExecSpec {
-            argv: vec![paths::CTL.to_owned(), "bridge".to_owned()],
+            argv: argv.into_iter().chain(name).collect(),
             user: Some("0".to_owned()),
             cwd: Some("/".to_owned()),
             ..ExecSpec::default()

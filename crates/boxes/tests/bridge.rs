@@ -79,7 +79,7 @@ async fn a_box_without_mounted_sockets_reaches_the_host() {
     assert!(!mounted);
     assert_eq!(rpc(&install, &record).await, 126);
 
-    let host = attach(install.boxes.bridge(&record).await.unwrap()).await;
+    let host = attach(install.boxes.bridge(&record, Service::Relay).await.unwrap()).await;
     let said = install.run(&record, &["agentbox-ctl", "rpc", "a.b", r#"{"c":1}"#]).await;
     assert_eq!(said, (3, r#"{"method":"a.b","params":{"c":1}}"#.into(), String::new()));
     let socket = install.output(&record, &["stat", "-c", "%a %U %F", paths::RELAY_SOCKET]).await;
@@ -95,11 +95,11 @@ async fn a_box_without_mounted_sockets_reaches_the_host() {
     assert!(began.elapsed() < Duration::from_secs(5));
 
     // The next host, in the same box that was never stopped.
-    let host = attach(install.boxes.bridge(&record).await.unwrap()).await;
+    let host = attach(install.boxes.bridge(&record, Service::Relay).await.unwrap()).await;
     assert_eq!(rpc(&install, &record).await, 3);
 
     // And one that comes although the one before has not left.
-    let newer = attach(install.boxes.bridge(&record).await.unwrap()).await;
+    let newer = attach(install.boxes.bridge(&record, Service::Relay).await.unwrap()).await;
     eventually("the older one leaves", || async { bridges(&install, &record).await == 1 }).await;
     eventually("its host notices", || async { host.is_finished() }).await;
     assert_eq!(rpc(&install, &record).await, 3);
@@ -111,7 +111,7 @@ async fn a_box_without_mounted_sockets_reaches_the_host() {
     eventually("the host notices", || async { newer.is_finished() }).await;
     install.boxes.start(&record, TOKEN).await.unwrap();
     assert_eq!(rpc(&install, &record).await, 126);
-    let _host = attach(install.boxes.bridge(&record).await.unwrap()).await;
+    let _host = attach(install.boxes.bridge(&record, Service::Relay).await.unwrap()).await;
     assert_eq!(rpc(&install, &record).await, 3);
     install.boxes.destroy(&record).await.unwrap();
 }
@@ -122,7 +122,7 @@ async fn a_bridge_may_be_started_before_the_box_is_ready() {
     let install = Install::new().await;
     let record = exec_box(&install, &repo).await;
     install.boxes.stop(&record).await.unwrap();
-    assert!(install.boxes.bridge(&record).await.is_err());
+    assert!(install.boxes.bridge(&record, Service::Relay).await.is_err());
     docker(install.boxes.engine())
         .start_container(
             &record.container,
@@ -130,7 +130,7 @@ async fn a_bridge_may_be_started_before_the_box_is_ready() {
         )
         .await
         .unwrap();
-    let _host = attach(install.boxes.bridge(&record).await.unwrap()).await;
+    let _host = attach(install.boxes.bridge(&record, Service::Relay).await.unwrap()).await;
     install.boxes.release(&record, TOKEN).await.unwrap();
     assert_eq!(rpc(&install, &record).await, 3);
 }

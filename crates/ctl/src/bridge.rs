@@ -1,10 +1,10 @@
-//! `agentbox-ctl bridge` (root, run by the host through the engine): the host's sockets in a box
-//! that they cannot be mounted into.
+//! `agentbox-ctl bridge [relay|egress]` (root, run by the host through the engine): one of the host's
+//! sockets in a box that it cannot be mounted into.
 //!
-//! Listens where the mounted sockets would be and carries each connection as one yamux stream over
+//! Listens where the mounted socket would be and carries each connection as one yamux stream over
 //! standard input and output; [`protocol::bridge`] says how. It ends with its input and leaves its
-//! sockets behind, so that whoever calls then is refused at once. The next bridge takes their places
-//! by rename, and that is how an older one, whose host went without a word, learns that it is over.
+//! socket behind, so that whoever calls then is refused at once. The next bridge takes its place by
+//! rename, and that is how an older one, whose host went without a word, learns that it is over.
 //!
 //! This is the only command with an async runtime. What it carries means nothing to it.
 
@@ -13,8 +13,9 @@ use crate::passwd::Account;
 use crate::{input, places};
 use futures_util::StreamExt;
 use inotify::{Inotify, WatchMask};
-use protocol::bridge::{MAX_STREAMS, READY, Service};
+use protocol::bridge::{READY, Service};
 use protocol::ctl::BOX_USER;
+use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::future::poll_fn;
 use std::io;
@@ -36,11 +37,18 @@ const LINGER: Duration = Duration::from_millis(300);
 /// After a connection could not be taken, for want of something.
 const PAUSE: Duration = Duration::from_millis(100);
 
-pub fn run() -> Result<i32> {
+pub fn run(args: &[OsString]) -> Result<i32> {
+    let service = match args {
+        [] => Some(Service::Relay),
+        [name] => name.to_str().and_then(Service::named),
+        _ => None,
+    };
+    let service =
+        service.ok_or_else(|| Error::Usage("bridge carries either relay or egress.".into()))?;
     let (input, output) = pipes()?;
     input::wait_until_ready()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.doing(|| "start the bridge")?.block_on(serve(input, output))?;
+    runtime.doing(|| "start the bridge")?.block_on(serve(service, input, output))?;
     Ok(protocol::exit::OK)
 }
 
@@ -59,16 +67,16 @@ fn pipes() -> Result<(Pipe, Pipe)> {
     Ok((pipe(io::stdin().as_fd())?, pipe(io::stdout().as_fd())?))
 }
 
-async fn serve(input: Pipe, output: Pipe) -> Result<()> {
+async fn serve(service: Service, input: Pipe, output: Pipe) -> Result<()> {
     let input = pipe::Receiver::from_owned_fd(input).doing(|| "use standard input")?;
     let mut output = pipe::Sender::from_owned_fd(output).doing(|| "use standard output")?;
-    // First the watch, then the sockets: whoever takes them is seen.
+    // First the watch, then the socket: whoever takes its place is seen.
     let mut news = news()?;
-    let doors = Service::ALL.into_iter().map(Door::open).collect::<Result<Vec<_>>>()?;
+    let door = Door::open(service)?;
     output.write_all(READY).await.doing(|| "greet the host")?;
     let mut config = Config::default();
     // Counted below. yamux needs a moment to forget a stream, and ends everything at its limit.
-    config.set_max_num_streams(4 * MAX_STREAMS);
+    config.set_max_num_streams(4 * service.max_streams());
     let host = tokio::io::join(input, output).compat();
     let mut host = Connection::new(host, config, Mode::Server);
     let mut carried = JoinSet::new();
@@ -79,8 +87,8 @@ async fn serve(input: Pipe, output: Pipe) -> Result<()> {
                 Some(Ok(stream)) => drop(stream),
                 _ => return Ok(()),
             },
-            (service, caller) = caller(&doors), if carried.len() < MAX_STREAMS => match caller {
-                Ok(caller) => {
+            caller = door.listener.accept(), if carried.len() < service.max_streams() => match caller {
+                Ok((caller, _)) => {
                     let opened = poll_fn(|cx| host.poll_new_outbound(cx)).await;
                     let Ok(stream) = opened else { return Ok(()) };
                     carried.spawn(carry(service, caller, HostEnd::new(stream)));
@@ -91,14 +99,13 @@ async fn serve(input: Pipe, output: Pipe) -> Result<()> {
                 }
             },
             Some(_) = carried.join_next() => {}
-            () = replaced(&mut news, &doors) => return Ok(()),
+            () = replaced(&mut news, &door) => return Ok(()),
         }
     }
 }
 
 /// One listening socket.
 struct Door {
-    service: Service,
     listener: UnixListener,
     path: PathBuf,
     /// Device and number of the socket's file.
@@ -115,7 +122,7 @@ impl Door {
         own(&fresh).doing(doing)?;
         let file = file(&fresh).doing(doing)?;
         fs::rename(&fresh, &path).doing(doing)?;
-        Ok(Self { service, listener, path, file })
+        Ok(Self { listener, path, file })
     }
 
     fn is_lost(&self) -> bool {
@@ -136,19 +143,6 @@ fn file(path: &Path) -> io::Result<(u64, u64)> {
     fs::symlink_metadata(path).map(|data| (data.dev(), data.ino()))
 }
 
-/// The next connection at any of the doors.
-async fn caller(doors: &[Door]) -> (Service, io::Result<UnixStream>) {
-    poll_fn(|cx| {
-        for door in doors {
-            if let Poll::Ready(caller) = door.listener.poll_accept(cx) {
-                return Poll::Ready((door.service, caller.map(|(stream, _)| stream)));
-            }
-        }
-        Poll::Pending
-    })
-    .await
-}
-
 /// What happens in the sockets' folder.
 type News = inotify::EventStream<[u8; 1024]>;
 
@@ -161,10 +155,10 @@ fn news() -> Result<News> {
     inotify.into_event_stream([0; 1024]).doing(doing)
 }
 
-/// Resolves when one of the sockets is no longer ours.
-async fn replaced(news: &mut News, doors: &[Door]) {
+/// Resolves when the socket is no longer ours.
+async fn replaced(news: &mut News, door: &Door) {
     while news.next().await.is_some() {
-        if doors.iter().any(Door::is_lost) {
+        if door.is_lost() {
             return;
         }
     }

@@ -3,12 +3,14 @@
 //! For every such box that runs, one task opens a bridge through the engine, hands it to the relay
 //! and begins again when it ends: soon at first, ever later while it fails. The box is never
 //! restarted for it. The task ends with the host, or when the box does not run any more; whoever
-//! starts the box asks for it again.
+//! starts the box asks for it again. A box without a network has a second one, for what it sends out.
 
 use crate::core::{Core, State};
 use boxes::Channel;
 use protocol::BoxId;
 use protocol::boxes::BoxState;
+use protocol::bridge::Service;
+use relay::BridgeStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -28,52 +30,63 @@ pub fn wanted_channel(setting: settings::Channel) -> Option<Channel> {
 }
 
 impl State {
-    fn wants_bridge(&self, id: &BoxId) -> bool {
+    fn wants_bridge(&self, id: &BoxId, service: Service) -> bool {
         self.boxes.get(id).is_some_and(|known| {
             // A frozen box cannot open one, and keeps the one it has.
             let gone =
                 matches!(known.state, BoxState::Stopped | BoxState::Missing | BoxState::Paused);
-            known.record.channel == Channel::Exec && (known.starting || !gone)
+            let served = service == Service::Relay || known.record.egress.is_controlled();
+            served && known.record.channel == Channel::Exec && (known.starting || !gone)
         })
     }
 }
 
 impl Core {
-    /// Makes sure that a running box has its bridge. Does nothing for a box with a socket; one whose
+    /// Makes sure that a running box has its bridges. Does nothing for a box with a socket; one whose
     /// bridge is being waited for is tried at once.
     pub fn keep_bridge(self: &Arc<Self>, id: &BoxId) {
+        for service in Service::ALL {
+            self.keep_bridge_of(id, service);
+        }
+    }
+
+    fn keep_bridge_of(self: &Arc<Self>, id: &BoxId, service: Service) {
         let nudge = {
             let mut state = self.state();
-            if !state.wants_bridge(id) {
+            if !state.wants_bridge(id, service) {
                 return;
             }
-            if let Some(nudge) = state.bridges.get(id) {
+            if let Some(nudge) = state.bridges.get(&(id.clone(), service)) {
                 return nudge.notify_one();
             }
             let nudge = Arc::new(Notify::new());
-            state.bridges.insert(id.clone(), nudge.clone());
+            state.bridges.insert((id.clone(), service), nudge.clone());
             nudge
         };
-        self.tasks.spawn_on(self.clone().hold_bridge(id.clone(), nudge), &self.runtime);
+        let held = self.clone().hold_bridge(id.clone(), service, nudge);
+        self.tasks.spawn_on(held, &self.runtime);
     }
 
-    async fn hold_bridge(self: Arc<Self>, id: BoxId, nudge: Arc<Notify>) {
+    async fn hold_bridge(self: Arc<Self>, id: BoxId, service: Service, nudge: Arc<Notify>) {
         let mut pause = Pause::default();
         while !self.stop.is_cancelled() {
             let began = Instant::now();
-            let ended = self.clone().bridge_once(&id).await;
+            let ended = self.clone().bridge_once(&id, service).await;
             let wait = pause.next(began.elapsed());
             match ended {
                 Ok(()) => tracing::debug!("the bridge of box {id} ended"),
                 Err(why) if wait == LONGEST_PAUSE => {
-                    tracing::warn!("box {id} cannot reach this host: {why}");
+                    tracing::warn!(
+                        "box {id} cannot reach the {} of this host: {why}",
+                        service.name()
+                    );
                 }
                 Err(why) => tracing::debug!("the bridge of box {id} failed: {why}"),
             }
             {
                 let mut state = self.state();
-                if !state.wants_bridge(&id) {
-                    state.bridges.remove(&id);
+                if !state.wants_bridge(&id, service) {
+                    state.bridges.remove(&(id, service));
                     return;
                 }
             }
@@ -83,14 +96,14 @@ impl Core {
                 () = tokio::time::sleep(wait) => {}
             }
         }
-        self.state().bridges.remove(&id);
+        self.state().bridges.remove(&(id, service));
     }
 
     /// Opens a bridge and serves it until it ends.
-    async fn bridge_once(self: Arc<Self>, id: &BoxId) -> Result<(), String> {
+    async fn bridge_once(self: Arc<Self>, id: &BoxId, service: Service) -> Result<(), String> {
         let open = async {
             let (boxes, record) = self.reach(id).await.map_err(|e| e.message)?;
-            boxes.bridge(&record).await.map_err(|e| e.to_string())
+            boxes.bridge(&record, service).await.map_err(|e| e.to_string())
         };
         let bridge = tokio::select! {
             () = self.stop.cancelled() => return Ok(()),
@@ -99,9 +112,23 @@ impl Core {
         // In a task of its own: whatever the box sends, this one goes on. The relay ends it in order
         // when the box or the host is closed.
         let (core, id) = (self.clone(), id.clone());
-        let served = self.tasks.spawn(async move { core.relay.attach(&id, bridge).await });
+        let served = self.tasks.spawn(async move {
+            match service {
+                Service::Relay => core.relay.attach(&id, bridge).await,
+                Service::Egress => {
+                    let out = |stream| carry_out(&id, stream);
+                    core.relay.attach_egress(&id, bridge, out).await
+                }
+            }
+        });
         served.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
     }
+}
+
+/// One connection of a box to the network. Nobody decides about it yet, so it goes nowhere.
+fn carry_out(id: &BoxId, stream: BridgeStream) {
+    tracing::debug!("box {id} wants to go out, and nobody is there to decide");
+    drop(stream);
 }
 
 /// The time to the next try.

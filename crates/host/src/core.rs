@@ -11,6 +11,7 @@ use approvals::Broker;
 use boxes::{Boxes, Record};
 use protocol::asks::Asks;
 use protocol::boxes::{BoxState, BoxView, Endpoints, NestedView};
+use protocol::bridge::Service;
 use protocol::control::{ControlError, EngineStatus, ErrorCode, HostEvent, HostStatus, Notice};
 use protocol::links::LinkTo;
 use protocol::sessions::{Agent, AgentState, AgentView};
@@ -82,7 +83,7 @@ pub struct State {
     /// Boxes that are being made.
     pub reserved: HashMap<BoxName, BoxId>,
     /// Bridges that are kept up; see [`crate::bridge`].
-    pub bridges: HashMap<BoxId, Arc<tokio::sync::Notify>>,
+    pub bridges: HashMap<(BoxId, Service), Arc<tokio::sync::Notify>>,
 }
 
 /// A box the host knows.

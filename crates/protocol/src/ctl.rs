@@ -20,6 +20,8 @@ pub mod paths {
     /// The box's folder of host sockets, mounted read-only.
     pub const HOST: &str = "/run/agentbox/host";
     pub const RELAY_SOCKET: &str = "/run/agentbox/host/relay.sock";
+    /// The way out of a box without a network.
+    pub const EGRESS_SOCKET: &str = "/run/agentbox/host/egress.sock";
     /// The bearer token, 0400, owned by the box user.
     pub const TOKEN: &str = "/run/agentbox/token";
     /// Exists once PID 1 has given the box user its ids and the workspace its owner.
@@ -33,6 +35,16 @@ pub mod paths {
     pub const DOCKER: &str = "/run/agentbox/docker";
     /// The port on which the host has addresses for boxes; the box has the same ones when it is there.
     pub const FRONT: &str = "/run/agentbox/front";
+    /// The box has no network and goes out through the host when it is there.
+    pub const EGRESS: &str = "/run/agentbox/egress";
+    /// The certificates of the host's own authority, and nobody else's.
+    pub const EGRESS_CA: &str = "/etc/agentbox/ca.crt";
+    /// Everything the system trusts, for Java.
+    pub const JAVA_TRUST: &str = "/etc/agentbox/cacerts.p12";
+    /// What the system trusts, as one file.
+    pub const SYSTEM_TRUST: &str = "/etc/ssl/certs/ca-certificates.crt";
+    /// What git asks for a user and a password; a link to the one binary.
+    pub const ASKPASS: &str = "/usr/local/bin/agentbox-askpass";
     pub const WORKSPACE: &str = "/workspace";
     /// The data of the box's own container engine; a volume.
     pub const DOCKER_DATA: &str = "/var/lib/docker";
@@ -61,6 +73,8 @@ pub mod ports {
     /// noVNC's page and its WebSocket.
     pub const SCREEN: u16 = 6080;
     pub const SSH: u16 = 22;
+    /// Where programs in a box without a network find their proxy; on its loopback alone.
+    pub const PROXY: u16 = 3128;
 }
 
 /// The in-box user; renumbered to the host's ids by PID 1.
@@ -83,6 +97,18 @@ pub struct Go {
     /// None leaves what the box knows of itself as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<Identity>,
+    /// None for a box with a network of its own, which then trusts none of what is in here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub egress: Option<Egress>,
+}
+
+/// What a box without a network needs to know.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Egress {
+    /// Certificates of the host's own authority in PEM, the one in use first. Whatever else of ours the
+    /// box trusts, it stops trusting.
+    pub certificates: Vec<String>,
 }
 
 /// Without the token, which must not come into a log by way of somebody's debugging.
@@ -95,7 +121,7 @@ impl std::fmt::Debug for Go {
 /// A token alone: no daemons.
 impl From<&str> for Go {
     fn from(token: &str) -> Self {
-        Self { token: token.to_owned(), daemons: Daemons::default(), identity: None }
+        Self { token: token.to_owned(), daemons: Daemons::default(), identity: None, egress: None }
     }
 }
 
@@ -308,6 +334,26 @@ pub struct Upstream {
     pub remote: String,
     /// The branch's name at the remote.
     pub merge: String,
+}
+
+/// Standard input of `agentbox-ctl egress selftest` (run as root, before anything of the box's own runs).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Selftest {
+    /// Of the computer the host runs on; none of them may be reached.
+    pub addresses: Vec<std::net::IpAddr>,
+    /// The proxy must answer; it does only once the box is released.
+    pub proxy: bool,
+}
+
+/// Its answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tested {
+    /// Ways out that must not be there.
+    pub open: Vec<String>,
+    /// What must work and does not.
+    pub missing: Vec<String>,
 }
 
 /// Standard input of `agentbox-ctl hold` (run as root). It says [`HELD`], and puts everything back

@@ -3,6 +3,7 @@
 //! These words travel far: into the answer a box gets, the log, the command line and the window. A
 //! reason's code is stable; whoever reacts to one matches the code and nothing else.
 
+pub mod inside;
 mod views;
 
 pub use views::*;

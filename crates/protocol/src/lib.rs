@@ -16,6 +16,7 @@ pub mod conversations;
 pub mod ctl;
 pub mod drive;
 pub mod egress;
+pub mod egress_env;
 pub mod events;
 pub mod exit;
 pub mod frame;

@@ -2,7 +2,7 @@
 //!
 //! The box opens a stream for every connection to a socket in it (see [`protocol::bridge`]).
 //! [`run`] drives the connection and hands each stream over; it knows nothing of what is said on
-//! them. Everything that comes in passes a [`gate`] first, so a hostile box costs the host a few
+//! them, and takes streams of one service alone, because each has a bridge with limits of its own. Everything that comes in passes a [`gate`] first, so a hostile box costs the host a few
 //! megabytes and a slice of one processor at most, and spoils nothing but its own connection.
 //!
 //! The surprising thing: that a box has hung up is seen at the gate, in the frame that says so.
@@ -12,8 +12,8 @@ mod gate;
 
 use futures_util::stream::FuturesUnordered;
 use futures_util::{AsyncWrite as _, Stream as _, StreamExt as _};
-use gate::{Gate, Ledger};
-use protocol::bridge::{MAX_STREAMS, READY, Service};
+use gate::{Gate, Ledger, Limits};
+use protocol::bridge::{READY, Service};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -28,16 +28,13 @@ const GREETING: Duration = Duration::from_secs(10);
 /// For answers under way when the box is closed; whoever gives them has a shorter limit.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 const FAREWELL: Duration = Duration::from_secs(1);
-/// A stream the box is done with may not have been let go of here.
-const MAX_OPEN: usize = MAX_STREAMS + MAX_STREAMS / 2;
-/// Small, because a dozen frames a stream may wait for a box that does not read.
-const FRAME: usize = 4 * 1024;
 
-/// Serves the streams of one box until it leaves, misbehaves or is `closed`. Whoever got a stream
-/// finds it ended when this future ends, however it ends.
+/// Serves the streams of one box that are for this service, until the box leaves, misbehaves or is
+/// `closed`. Whoever got a stream finds it ended when this future ends, however it ends.
 pub(crate) async fn run<S>(
+    service: Service,
     mut io: S,
-    serve: impl Fn(Service, BridgeStream),
+    serve: impl Fn(BridgeStream),
     closed: CancellationToken,
 ) -> io::Result<()>
 where
@@ -49,9 +46,11 @@ where
         }
         () = closed.cancelled() => return Ok(()),
     }
-    let ledger = Ledger::default();
+    let limits = Limits::of(service);
+    let ledger = Ledger::new(limits);
     let _told = HangUp(ledger.clone());
-    let mut connection = Connection::new(Gate::new(io, ledger.clone()), config(), Mode::Client);
+    let gate = Gate::new(io, ledger.clone());
+    let mut connection = Connection::new(gate, config(limits), Mode::Client);
     let mut unnamed = FuturesUnordered::new();
     loop {
         tokio::select! {
@@ -59,16 +58,16 @@ where
                 Some(Ok(stream)) => {
                     let stream = BridgeStream::new(stream, ledger.clone());
                     // One too many is dropped, which resets it.
-                    if ledger.open() <= MAX_OPEN {
-                        unnamed.push(named(stream));
+                    if ledger.open() <= limits.open() {
+                        unnamed.push(named(service, stream));
                     }
                 }
                 Some(Err(error)) => return Err(reason(error)),
                 None => return Ok(()),
             },
             Some(named) = unnamed.next() => {
-                if let Some((service, stream)) = named {
-                    serve(service, stream);
+                if let Some(stream) = named {
+                    serve(stream);
                 }
             }
             () = closed.cancelled() => break,
@@ -90,13 +89,13 @@ async fn greeting(io: &mut (impl AsyncRead + Unpin)) -> io::Result<()> {
 }
 
 /// yamux's own limits, as tight as it lets them be; what counts is the gate.
-fn config() -> Config {
-    let most = 2 * MAX_STREAMS;
+fn config(limits: Limits) -> Config {
+    let most = 2 * limits.streams;
     let mut config = Config::default();
     config.set_max_num_streams(most);
     // No window ever grows beyond the one a stream begins with.
     config.set_max_connection_receive_window(Some(most * yamux::DEFAULT_CREDIT as usize));
-    config.set_split_send_size(FRAME);
+    config.set_split_send_size(limits.frame);
     config
 }
 
@@ -108,10 +107,10 @@ fn reason(error: ConnectionError) -> io::Error {
     }
 }
 
-/// What a stream is for; none when that is not said, or nothing we know.
-async fn named(mut stream: BridgeStream) -> Option<(Service, BridgeStream)> {
+/// The stream, once it said what it is for; none when it does not, or is for something else.
+async fn named(service: Service, mut stream: BridgeStream) -> Option<BridgeStream> {
     let tag = tokio::time::timeout(GREETING, stream.read_u8()).await.ok()?.ok()?;
-    Some((Service::of_tag(tag)?, stream))
+    (tag == service.tag()).then_some(stream)
 }
 
 /// Goes on until every stream was let go of. New ones are refused.
@@ -143,13 +142,13 @@ impl Drop for HangUp {
 /// The stream, and a token that fires when the box has closed its end, whether or not anybody is
 /// reading. Sending all and waiting for an answer with one end closed counts as closed: as on the
 /// socket.
-pub(crate) fn watched(stream: BridgeStream) -> (BridgeStream, CancellationToken) {
+pub fn watched(stream: BridgeStream) -> (BridgeStream, CancellationToken) {
     let hung_up = stream.hung_up.clone();
     (stream, hung_up)
 }
 
 /// One connection from inside a box.
-pub(crate) struct BridgeStream {
+pub struct BridgeStream {
     stream: yamux::Stream,
     id: u32,
     ledger: Ledger,

@@ -32,6 +32,7 @@ mod testing;
 mod token;
 pub mod transfer;
 
+pub use bridge::{BridgeStream, watched};
 pub use http::fetch_json;
 pub use limits::Bucket;
 pub use ports::{

@@ -243,21 +243,34 @@ impl Relay {
     {
         let state = self.state(id)?;
         let (shared, closed) = (self.shared.clone(), state.closed.clone());
-        let serve = move |service: Service, stream: bridge::BridgeStream| match service {
-            Service::Relay => {
-                let Ok(place) = state.places.clone().try_acquire_owned() else {
-                    shared.tasks.spawn(turn_away(stream));
-                    return;
-                };
-                let (shared, state) = (shared.clone(), state.clone());
-                shared.tasks.clone().spawn(async move {
-                    let (stream, hung_up) = bridge::watched(stream);
-                    serve(shared, state, stream, hung_up.cancelled()).await;
-                    drop(place);
-                });
-            }
+        let serve = move |stream: bridge::BridgeStream| {
+            let Ok(place) = state.places.clone().try_acquire_owned() else {
+                shared.tasks.spawn(turn_away(stream));
+                return;
+            };
+            let (shared, state) = (shared.clone(), state.clone());
+            shared.tasks.clone().spawn(async move {
+                let (stream, hung_up) = bridge::watched(stream);
+                serve(shared, state, stream, hung_up.cancelled()).await;
+                drop(place);
+            });
         };
-        bridge::run(io, serve, closed).await
+        bridge::run(Service::Relay, io, serve, closed).await
+    }
+
+    /// Hands over the streams of a box to the network, from the bridge it has for them, until that ends
+    /// or the box is closed.
+    pub async fn attach_egress<S>(
+        &self,
+        id: &BoxId,
+        io: S,
+        serve: impl Fn(bridge::BridgeStream),
+    ) -> io::Result<()>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let closed = self.state(id)?.closed.clone();
+        bridge::run(Service::Egress, io, serve, closed).await
     }
 
     pub(crate) fn state(&self, id: &BoxId) -> io::Result<Arc<BoxState>> {

@@ -7,7 +7,7 @@
 //! peer would send ends the connection. Writing has a limit too: a box that does not read is gone.
 
 use futures_util::{AsyncRead as FuturesRead, AsyncWrite as FuturesWrite};
-use protocol::bridge::MAX_STREAMS;
+use protocol::bridge::Service;
 use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
@@ -18,30 +18,68 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// What may wait to be read on this side, over all streams of a box.
-const UNREAD: usize = 4 * 1024 * 1024;
 /// What a frame takes in memory besides its bytes.
 const FRAME_COST: usize = 128;
 /// An honest peer sends frames half as large.
 const MAX_FRAME: usize = 32 * 1024;
-/// What may come in per [`WINDOW`]: 40 MB, or 40 000 empty frames, in a second.
-const PACE: usize = 4 * 1024 * 1024;
 const WINDOW: Duration = Duration::from_millis(100);
 /// What a frame costs in processor time, in bytes.
 const FRAME_TIME: usize = 1024;
-/// How long the box's unread bytes may keep more from coming in.
-const UNREAD_LIMIT: Duration = Duration::from_secs(10);
 /// How long the box may not read.
 const WRITE_LIMIT: Duration = Duration::from_secs(30);
 
 const HEADER: usize = 12;
 
+/// How much one bridge may be used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub streams: usize,
+    /// What may wait to be read on this side, over all streams of a box.
+    pub unread: usize,
+    /// How long the box's unread bytes may keep more from coming in; none is as long as it takes.
+    pub unread_limit: Option<Duration>,
+    /// What may come in per [`WINDOW`].
+    pub pace: usize,
+    /// The largest frame to the box. A dozen a stream may wait for a box that does not read.
+    pub frame: usize,
+}
+
+impl Limits {
+    pub fn of(service: Service) -> Self {
+        let streams = service.max_streams();
+        match service {
+            // 40 MB, or 40 000 empty frames, in a second.
+            Service::Relay => Self {
+                streams,
+                unread: 4 << 20,
+                unread_limit: Some(Duration::from_secs(10)),
+                pace: 4 << 20,
+                frame: 4 * 1024,
+            },
+            // An upload may wait for a person, or for a slow server, and 64 of them have room here. More
+            // of them hold up this box alone, until somebody reads.
+            Service::Egress => Self {
+                streams,
+                unread: 17 << 20,
+                unread_limit: None,
+                pace: 20 << 20,
+                frame: 16 * 1024,
+            },
+        }
+    }
+
+    /// A stream the box is done with may not have been let go of here.
+    pub fn open(self) -> usize {
+        self.streams + self.streams / 2
+    }
+}
+
 /// Who has which stream, and what they have not read.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Ledger(Arc<Mutex<Books>>);
 
-#[derive(Default)]
 struct Books {
+    limits: Limits,
     streams: HashMap<u32, Entry>,
     /// Over all streams.
     unread: usize,
@@ -58,6 +96,11 @@ struct Entry {
 }
 
 impl Ledger {
+    pub fn new(limits: Limits) -> Self {
+        let (streams, unread, last) = (HashMap::new(), 0, 0);
+        Self(Arc::new(Mutex::new(Books { limits, streams, unread, last, waiting: None })))
+    }
+
     /// Fires when the box has closed its end of the stream.
     pub fn hung_up(&self, id: u32) -> CancellationToken {
         let books = self.books();
@@ -178,7 +221,7 @@ impl Books {
         let Some(entry) = self.streams.get_mut(&frame.id) else { return Fate::ThrowAway };
         if frame.body > 0 {
             let cost = frame.body + FRAME_COST;
-            if self.unread + cost > UNREAD {
+            if self.unread + cost > self.limits.unread {
                 return Fate::Wait;
             }
             entry.unread += cost;
@@ -196,7 +239,7 @@ impl Books {
         if id <= self.last || !id.is_multiple_of(2) {
             return Err(bad("a stream id out of order"));
         }
-        if self.streams.len() >= 2 * MAX_STREAMS {
+        if self.streams.len() >= 2 * self.limits.streams {
             return Err(bad("far more streams than it may"));
         }
         self.last = id;
@@ -211,7 +254,7 @@ pub(super) struct Gate<S> {
     ledger: Ledger,
     at: At,
     pace: Pace,
-    unread: Deadline,
+    unread: Option<Deadline>,
     unwritten: Deadline,
 }
 
@@ -250,9 +293,11 @@ impl At {
 
 impl<S> Gate<S> {
     pub fn new(io: S, ledger: Ledger) -> Self {
-        let unread = Deadline::new(UNREAD_LIMIT, "nobody reads what the box sends");
+        let limits = ledger.books().limits;
+        let unread = |limit| Deadline::new(limit, "nobody reads what the box sends");
+        let unread = limits.unread_limit.map(unread);
         let unwritten = Deadline::new(WRITE_LIMIT, "the box does not read");
-        Self { io, ledger, at: At::START, pace: Pace::new(), unread, unwritten }
+        Self { io, ledger, at: At::START, pace: Pace::new(limits.pace), unread, unwritten }
     }
 
     fn poll_judge(&mut self, cx: &mut Context<'_>, frame: Header) -> Poll<io::Result<Fate>> {
@@ -264,10 +309,12 @@ impl<S> Gate<S> {
             }
             fate
         };
-        if fate == Fate::Wait {
-            return self.unread.poll_missed(cx).map(Err);
+        match &mut self.unread {
+            Some(unread) if fate == Fate::Wait => return unread.poll_missed(cx).map(Err),
+            None if fate == Fate::Wait => return Poll::Pending,
+            Some(unread) => unread.met(),
+            None => {}
         }
-        self.unread.met();
         Poll::Ready(Ok(fate))
     }
 }
@@ -374,14 +421,16 @@ impl<S: AsyncWrite + Unpin> FuturesWrite for Gate<S> {
 
 /// How quickly frames may come.
 struct Pace {
+    /// Per [`WINDOW`].
+    most: usize,
     left: usize,
     until: Instant,
     nap: Option<Pin<Box<Sleep>>>,
 }
 
 impl Pace {
-    fn new() -> Self {
-        Self { left: PACE, until: Instant::now() + WINDOW, nap: None }
+    fn new(most: usize) -> Self {
+        Self { most, left: most, until: Instant::now() + WINDOW, nap: None }
     }
 
     /// Ready when another frame may come.
@@ -390,7 +439,7 @@ impl Pace {
             let until = self.until;
             let nap = self.nap.get_or_insert_with(|| Box::pin(sleep_until(until)));
             ready!(nap.as_mut().poll(cx));
-            *self = Self::new();
+            *self = Self::new(self.most);
         }
         Poll::Ready(())
     }
@@ -398,7 +447,7 @@ impl Pace {
     fn take(&mut self, cost: usize) {
         let now = Instant::now();
         if now >= self.until {
-            (self.left, self.until) = (PACE, now + WINDOW);
+            (self.left, self.until) = (self.most, now + WINDOW);
         }
         self.left = self.left.saturating_sub(cost);
     }
@@ -473,7 +522,8 @@ pub(super) mod tests {
 
     #[test]
     fn what_was_read_or_let_go_makes_room() {
-        let ledger = Ledger::default();
+        let limits = Limits::of(Service::Relay);
+        let ledger = Ledger::new(limits);
         let judge = |kind, flags, id, length| {
             ledger.books().judge(header(kind, flags, id, length).unwrap())
         };
@@ -485,7 +535,7 @@ pub(super) mod tests {
         while judge(0, 0, 2 + 2 * (held % 2), size) == Fate::Pass {
             held += 1;
         }
-        assert_eq!(held as usize, UNREAD / (MAX_FRAME + FRAME_COST));
+        assert_eq!(held as usize, limits.unread / (MAX_FRAME + FRAME_COST));
         ledger.was_read(2, MAX_FRAME);
         assert_eq!(judge(0, 0, 4, size), Fate::Pass);
         assert_eq!(judge(0, 0, 4, size), Fate::Wait);
@@ -500,11 +550,12 @@ pub(super) mod tests {
 
     #[test]
     fn ids_go_up_are_even_and_few() {
-        let ledger = Ledger::default();
+        let limits = Limits::of(Service::Relay);
+        let ledger = Ledger::new(limits);
         let begin = |id| ledger.books().begin(id);
         assert!(begin(0).is_err());
         assert!(begin(3).is_err());
-        for n in 1..=2 * u32::try_from(MAX_STREAMS).unwrap() {
+        for n in 1..=2 * u32::try_from(limits.streams).unwrap() {
             begin(2 * n).unwrap();
         }
         assert!(begin(2).is_err());

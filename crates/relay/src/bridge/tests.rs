@@ -46,8 +46,12 @@ impl Peer {
     }
 
     async fn relay(&self) -> Opened {
+        self.named(Service::Relay).await
+    }
+
+    async fn named(&self, service: Service) -> Opened {
         let mut stream = self.stream().await;
-        stream.write_all(&[Service::Relay.tag()]).await.unwrap();
+        stream.write_all(&[service.tag()]).await.unwrap();
         stream
     }
 }
@@ -64,14 +68,17 @@ fn here() -> (Here, DuplexStream) {
 }
 
 fn here_over(pipe: usize) -> (Here, DuplexStream) {
+    here_for(Service::Relay, pipe)
+}
+
+fn here_for(service: Service, pipe: usize) -> (Here, DuplexStream) {
     let (near, far) = duplex(pipe);
     let (sender, streams) = mpsc::unbounded_channel();
     let closed = CancellationToken::new();
-    let serve = move |service, stream| {
-        assert_eq!(service, Service::Relay);
+    let serve = move |stream| {
         let _ = sender.send(stream);
     };
-    let run = tokio::spawn(run(near, serve, closed.clone()));
+    let run = tokio::spawn(run(service, near, serve, closed.clone()));
     (Here { run, streams, closed }, far)
 }
 
@@ -270,7 +277,7 @@ async fn streams_beyond_the_limit_are_reset() {
     let (mut here, far) = here();
     let peer = Peer::greet(far).await;
     let (mut theirs, mut ours) = (Vec::new(), Vec::new());
-    for _ in 0..MAX_OPEN {
+    for _ in 0..Limits::of(Service::Relay).open() {
         theirs.push(peer.relay().await);
         ours.push(here.stream().await);
     }
@@ -297,7 +304,8 @@ async fn a_thousand_streams_end_the_connection_that_opened_them() {
     while let Some(stream) = here.streams.recv().await {
         served.push(stream);
     }
-    assert!(served.len() <= MAX_OPEN, "{} streams were served", served.len());
+    let most = Limits::of(Service::Relay).open();
+    assert!(served.len() <= most, "{} streams were served", served.len());
     assert!(served.iter().all(|stream| stream.hung_up.is_cancelled()));
 }
 
@@ -398,4 +406,54 @@ async fn random_bytes_never_panic() {
         let _ = here.run.await.unwrap();
         reader.abort();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_service_has_a_bridge_of_its_own() {
+    let (mut here, far) = here_for(Service::Egress, 64 * 1024);
+    let peer = Peer::greet(far).await;
+    let mut call = peer.relay().await;
+    assert_eq!(call.read(&mut [0; 1]).await.unwrap(), 0);
+    let mut out = peer.named(Service::Egress).await;
+    out.write_all(b"x").await.unwrap();
+    assert_eq!(here.stream().await.read_u8().await.unwrap(), b'x');
+}
+
+#[tokio::test(start_paused = true)]
+async fn uploads_that_wait_for_somebody_are_kept_and_bounded() {
+    let (mut here, mut far) = here_for(Service::Egress, 64 * 1024);
+    far.write_all(READY).await.unwrap();
+    let mut ours = Vec::new();
+    for n in 1..=100 {
+        far.write_all(&data(flags::SYN, 2 * n, b"e")).await.unwrap();
+        ours.push(here.stream().await);
+    }
+    let (read, write) = tokio::io::split(far);
+    let heard = tokio::spawn(sink(read));
+    let sent = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = sent.clone();
+    let sending = tokio::spawn(async move {
+        let (mut write, body) = (write, vec![0; 16 * 1024]);
+        for _ in 0..15 {
+            for n in 1..=100 {
+                write.write_all(&data(0, 2 * n, &body)).await.unwrap();
+                count.fetch_add(body.len(), std::sync::atomic::Ordering::AcqRel);
+            }
+        }
+        write
+    });
+    // A person may take their time.
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let held = sent.load(std::sync::atomic::Ordering::Acquire);
+    assert!(held < 18 << 20 && !sending.is_finished() && !here.run.is_finished(), "{held}");
+    for stream in ours {
+        tokio::spawn(sink(stream));
+    }
+    let write = sending.await.unwrap();
+    drop(write);
+    heard.abort();
+}
+
+async fn sink(mut from: impl AsyncRead + Unpin) {
+    let _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
 }
