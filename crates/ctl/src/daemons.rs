@@ -1,4 +1,4 @@
-//! The daemons that come with a box: its own engine, a screen, an ssh server.
+//! The daemons that come with a box: its way out, its own engine, a screen, an ssh server.
 //!
 //! What the host wants is told by files `go` leaves on tmpfs; what the image has is looked up. Only
 //! what both have runs. A daemon that needs something done first is started by way of
@@ -11,6 +11,7 @@ use crate::passwd::Account;
 use crate::supervise::{Probe, Unit};
 use crate::supervisor;
 use protocol::ctl::{BOX_USER, Daemons, Identity, paths};
+use protocol::egress_env;
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::Write;
@@ -36,22 +37,24 @@ const DISPLAY_LOCK: &str = "/tmp/.X1-lock";
 /// Of the screen's server; on loopback, because the page's server is in front of it.
 const RFB_PORT: &str = "5901";
 
-/// What an ssh session gets to know of the box's environment, as commands do, besides which box it is.
-const SSH_ENV: [&str; 9] = [
+/// What an ssh session gets to know of the box's environment, as commands do, besides which box it is
+/// and how it gets out.
+const SSH_ENV: [&str; 7] = [
     "AGENTBOX",
     "BROWSER",
     "COLORTERM",
     "DISABLE_AUTOUPDATER",
     "DISPLAY",
     "LANG",
-    "NODE_EXTRA_CA_CERTS",
     "OPENCODE_DISABLE_AUTOUPDATE",
-    "SSL_CERT_FILE",
 ];
 
 /// Brings what the daemons need: called by `go`, before PID 1 hears of it. Doing it again changes
 /// the screen's password for whoever connects from then on.
-pub fn bring(wanted: &Daemons) -> Result<()> {
+pub fn bring(wanted: &Daemons, egress: bool) -> Result<()> {
+    if egress {
+        secret(paths::EGRESS, "", 0o644, None)?;
+    }
     if let Some(port) = wanted.front {
         secret(paths::FRONT, port.to_string(), 0o644, None)?;
     }
@@ -97,6 +100,15 @@ pub fn units(user: &Account) -> Vec<Unit> {
     }
     if has(paths::SSH_HOST_KEY) && has(SSHD) {
         units.push(unit("sshd", prepared("sshd")));
+    }
+    if has(paths::EGRESS) {
+        let out = || {
+            let mut command = Command::new(paths::CTL);
+            command.args(["egress", "serve"]);
+            command
+        };
+        // First of all: whatever else starts may want to go out.
+        units.insert(0, Unit { stop: Duration::ZERO, ..unit("egress", as_user(user, out)) });
     }
     if has(paths::FRONT)
         && let Ok(name) = std::env::var("AGENTBOX_BOX_NAME")
@@ -207,7 +219,8 @@ fn sshd() -> Result<Command> {
     fs::create_dir_all("/run/sshd").doing(|| "make /run/sshd")?;
     fs::set_permissions("/run/sshd", Permissions::from_mode(0o755)).doing(|| "make /run/sshd")?;
     let told = identity::read();
-    let names = SSH_ENV.into_iter().chain(Identity::NAMES);
+    let out = egress_env::variables(false).into_iter().map(|variable| variable.name);
+    let names = SSH_ENV.into_iter().chain(Identity::NAMES).chain(out);
     let variables = names.filter_map(|name| Some((name, identity::variable(&told, name)?)));
     let mut command = Command::new(SSHD);
     command.args(["-D", "-e", "-f", "/etc/ssh/sshd_config"]);

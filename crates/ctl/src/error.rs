@@ -15,6 +15,10 @@ pub enum Error {
     #[error("agentbox: cannot reach the host at {path}: {why}. Start AgentBox on the host.", path = .0.display(), why = .1)]
     Unreachable(PathBuf, io::Error),
     #[error(
+        "agentbox: {0}. This box may have a network of its own; see 'agentbox-ctl help egress'."
+    )]
+    NoWayOut(String),
+    #[error(
         "agentbox: the host went away before it answered; nothing was decided. Run the command again."
     )]
     HostGone,
@@ -39,7 +43,9 @@ impl Error {
         match self {
             Error::Usage(_) | Error::BadInput(_) => exit::UNADDRESSABLE,
             Error::NoToken(..) => exit::REFUSED,
-            Error::Unreachable(..) | Error::HostGone | Error::Program(..) => exit::UNREACHABLE,
+            Error::Unreachable(..) | Error::NoWayOut(_) | Error::HostGone | Error::Program(..) => {
+                exit::UNREACHABLE
+            }
             _ => exit::FAILURE,
         }
     }

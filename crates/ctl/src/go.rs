@@ -7,7 +7,7 @@
 use crate::client::is_token;
 use crate::error::{Doing, Error, Result};
 use crate::passwd::Account;
-use crate::{daemons, identity, input, places};
+use crate::{daemons, egress, identity, input, places};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use protocol::ctl::{BOX_USER, Go};
@@ -36,13 +36,14 @@ pub fn release(go: &Go) -> Result<i32> {
     {
         note(&format!("programs may not know which box they are in: {e}"));
     }
-    daemons::bring(&go.daemons)?;
+    egress::trust::apply(go.egress.as_ref());
+    daemons::bring(&go.daemons, go.egress.is_some())?;
     kill(Pid::from_raw(1), Signal::SIGUSR1).doing(|| "release PID 1")?;
     Ok(protocol::exit::OK)
 }
 
 /// For PID 1's log: nobody reads what this command says when it does its work.
-fn note(line: &str) {
+pub fn note(line: &str) {
     if let Ok(mut log) = OpenOptions::new().append(true).open("/proc/1/fd/2") {
         let _ = writeln!(log, "agentbox init: {line}");
     }

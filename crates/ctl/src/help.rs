@@ -24,13 +24,15 @@ Commands for people and agents:
   validate [path]               check agentbox.yaml
   render <file>                 replace placeholders and texts in it, and make up secrets
   secret list|rotate|rm         those that are made up, by name
+  egress policy|why|check       what may go out of a box without a network, and why not
+  egress request <host> …       ask a person for more of it
   event <kind> [json]           tell whoever follows 'agentbox events' something
   rpc <method> [json]           one raw call to the host
   help [command]                this text, or more about one command
   --version                     print the version
 
 Commands the host, PID 1 and agents run:
-  init, begin, carry, go, daemon, bridge, forward, front, ls, editor-tasks, seed,
+  init, begin, carry, go, daemon, bridge, egress, forward, front, ls, editor-tasks, seed,
   bundle, unbundle, clone-in, merge, resync, pack, unpack-into, hold, watch,
   session, drive, agent-state, agent-config, conversation, container-unit, keep-paste
 
@@ -320,6 +322,27 @@ input and output.
 ",
     ),
     (
+        "egress",
+        "\
+agentbox-ctl egress policy
+agentbox-ctl egress why [<event>|--last]
+agentbox-ctl egress check <address> [-X <method>]
+agentbox-ctl egress request <host> [--method <method>] [--path <path>] --reason <text>
+agentbox-ctl egress serve|selftest|trust
+
+The way out of a box that has no network of its own: everything passes the host, where a policy decides.
+policy says what is allowed, why says why a request was stopped, check says what would become of one, and
+request asks a person for more; it waits for the answer.
+
+Exit codes of check: 0 allowed, 3 denied, 4 a person would be asked. Of request: 0 granted, 3 not.
+Of all: 64 wrong words, 126 the host cannot be reached.
+
+serve, run by PID 1, is the proxy at 127.0.0.1:3128, which carries every connection to the host. selftest
+and trust are run by the host as root: one tries ways out that must not be there, the other has the
+system trust the certificates of the host's own authority.
+",
+    ),
+    (
         "front",
         "\
 agentbox-ctl front <box>
@@ -340,9 +363,9 @@ else wrote is kept, unless --regenerate is given.
     (
         "bridge",
         "\
-agentbox-ctl bridge
+agentbox-ctl bridge [relay|egress]
 
-Run by the host as root where its sockets cannot be mounted: serves them in the box and carries each
+Run by the host as root where its sockets cannot be mounted: serves one in the box and carries each
 connection over standard input and output.
 ",
     ),

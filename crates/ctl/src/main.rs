@@ -24,6 +24,7 @@ mod daemons;
 mod dockerd;
 mod drive;
 mod editor_tasks;
+mod egress;
 mod error;
 mod event;
 mod forward;
@@ -74,6 +75,8 @@ fn main() {
         git::shim(&args)
     } else if shims::open::is_called(&name) {
         open::run(&args)
+    } else if egress::askpass::is_called(&name) {
+        Ok(egress::askpass::run(&args))
     } else if let Some(shim) = shim::Shim::named(&name) {
         shim.run(&args)
     } else {
@@ -105,7 +108,8 @@ fn run(args: &[OsString]) -> Result<i32> {
             supervisor::daemon::run(rest)
         }
         "daemon" => daemons::run(rest),
-        "bridge" => bridge::run(),
+        "bridge" => bridge::run(rest),
+        "egress" => egress::run(rest),
         "forward" => forward::run(rest),
         "front" => front::run(rest),
         "editor-tasks" => editor_tasks::run(rest),

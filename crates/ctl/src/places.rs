@@ -4,7 +4,7 @@
 //! the box no power it does not have: the host checks socket and token, whoever connects.
 
 use protocol::bridge::Service;
-use protocol::ctl::paths;
+use protocol::ctl::{paths, ports};
 use std::path::PathBuf;
 
 fn place(variable: &str, usual: &str) -> PathBuf {
@@ -36,6 +36,12 @@ pub fn front() -> PathBuf {
 /// Who this box is.
 pub fn identity() -> PathBuf {
     place("AGENTBOX_IDENTITY_FILE", paths::IDENTITY)
+}
+
+/// Where the proxy is that leads out of a box without a network.
+pub fn proxy_port() -> u16 {
+    let told = std::env::var("AGENTBOX_PROXY_PORT").ok();
+    told.and_then(|port| port.parse().ok()).unwrap_or(ports::PROXY)
 }
 
 pub fn ready() -> PathBuf {

@@ -6,6 +6,7 @@ mod bridge;
 mod bundle;
 mod clone_in;
 mod commands;
+mod egress;
 mod files;
 mod readiness;
 mod relay;
