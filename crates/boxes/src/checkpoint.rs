@@ -42,6 +42,14 @@ pub struct Capture<'a> {
     pub keeps_env: bool,
 }
 
+impl Capture<'_> {
+    /// Below the files of a box whose container was made anew lies an image with its logins, which what is
+    /// held back for the moment does not reach.
+    fn of(self, record: &Record) -> Self {
+        Self { flatten: self.flatten || record.files.is_some(), ..self }
+    }
+}
+
 impl Boxes {
     /// Captures a running box, which freezes meanwhile. What is to be one layer is not yet; see
     /// [`Boxes::finish_capture`].
@@ -51,6 +59,7 @@ impl Boxes {
         capture: Capture<'_>,
         watcher: &Watcher,
     ) -> Result<(), Error> {
+        let capture = capture.of(record);
         let step = Step::start(watcher, "Capture the box");
         let holding = self.hold(&record.container, capture.keeps_env).await?;
         let part = capture.flatten.then(|| part_of(capture.image));
@@ -72,6 +81,7 @@ impl Boxes {
         capture: Capture<'_>,
         watcher: &Watcher,
     ) -> Result<u64, Error> {
+        let capture = capture.of(record);
         if let Some(part) = capture.flatten.then(|| part_of(capture.image)).as_ref() {
             let step = Step::start(watcher, "Make one layer of it");
             let made = self.flatten(part, capture, &step).await;

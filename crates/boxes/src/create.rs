@@ -7,7 +7,7 @@
 
 use crate::certificates::{self, Certificate};
 use crate::channel::Channel;
-use crate::engine::{Kind, Profile, QUICK, SLOW, limited};
+use crate::engine::{Profile, QUICK, SLOW, limited};
 use crate::exec::{CtlCall, Nothing};
 use crate::files::{MADE_BY_TOOLS, Selection};
 use crate::labels::{self, Labels};
@@ -15,19 +15,14 @@ use crate::progress::{Step, Watcher};
 use crate::project::{canonical_folder, configured_root, folder_name, project_hash};
 use crate::record::NestedRepo;
 use crate::repo::{self, Carry, Found, ObjectStore, RepoSnapshot, Start, Survey};
-use crate::{
-    Boxes, Error, Features, Record, Stage, Wishes, carry, docker, env_files, limits, ports,
-};
-use bollard::models::{
-    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountBindOptions,
-    MountTmpfsOptions, MountType, NetworkCreateRequest,
-};
+use crate::{Boxes, Error, Features, Record, Stage, Wishes, carry, container, env_files, limits};
+use bollard::models::{Mount, NetworkCreateRequest};
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, StartContainerOptions, UploadToContainerOptionsBuilder,
 };
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use protocol::ctl::{BOX_USER, Daemons, ENV_GID, ENV_UID, Go, Identity, SeedPlan, paths};
+use protocol::ctl::{BOX_USER, Daemons, Egress, Go, Identity, SeedPlan, paths};
 use protocol::egress::EgressMode;
 use protocol::{BoxId, BoxName, Limits};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -77,8 +72,10 @@ pub struct CreateSpec {
     pub keep_on_failure: bool,
     /// What the person said that goes before the settings.
     pub wishes: Wishes,
-    /// How it gets out to the network.
+    /// How it gets out.
     pub egress: EgressMode,
+    /// Certificates of the host's own authority in PEM, for a box without a network.
+    pub authority: Vec<String>,
 }
 
 /// The ids the box user gets: the host user's on Linux, so that sockets and files fit. Root's are
@@ -99,7 +96,9 @@ impl CreateSpec {
 
     fn go(&self, identity: Identity) -> Go {
         let (token, daemons) = (self.token.clone(), self.daemons.clone());
-        Go { token, daemons, identity: Some(identity) }
+        let certificates = self.authority.clone();
+        let egress = self.egress.is_controlled().then_some(Egress { certificates });
+        Go { token, daemons, identity: Some(identity), egress }
     }
 }
 
@@ -241,7 +240,7 @@ impl Saga {
     async fn make(
         &self,
         project: &Project,
-        network: JoinHandle<Result<String, Error>>,
+        network: JoinHandle<Result<Option<String>, Error>>,
         made: &mut Option<Record>,
     ) -> Result<Record, Error> {
         let step = Step::start(&self.watcher, "Make the box");
@@ -253,6 +252,9 @@ impl Saga {
         *made = Some(record.clone());
         let luggage = luggage?;
         self.to_the_end(self.boxes.start_container(&container)).await?;
+        if record.egress.is_controlled() {
+            self.or_cancelled(self.boxes.prove_container_closed(&container)).await?;
+        }
         step.done();
 
         let step = Step::start(&self.watcher, "Copy the project");
@@ -273,7 +275,7 @@ impl Saga {
     fn record(
         &self,
         project: &Project,
-        network: String,
+        network: Option<String>,
         container: String,
         features: Features,
     ) -> Record {
@@ -298,7 +300,9 @@ impl Saga {
             engine: Some(self.boxes.address()),
             container,
             network,
+            egress: self.spec.egress,
             image: self.spec.image.clone(),
+            files: None,
             channel: self.spec.channel(profile),
             created_at: u64::try_from(now.as_millis()).unwrap_or(0),
             branch: root.map(|(_, branch)| branch.clone()),
@@ -319,7 +323,6 @@ impl Saga {
             carry: Vec::new(),
             limits: limits::possible(self.spec.limits, profile).0,
             wishes: self.spec.wishes.clone(),
-            egress: self.spec.egress,
         }
     }
 
@@ -355,28 +358,40 @@ impl Saga {
     async fn container(
         &self,
         project: &Project,
-        network: JoinHandle<Result<String, Error>>,
-    ) -> Result<(String, String, Features), Error> {
+        network: JoinHandle<Result<Option<String>, Error>>,
+    ) -> Result<(Option<String>, String, Features), Error> {
         let network = network.await.unwrap_or_else(|error| Err(broken(&error)));
         let engine = &self.boxes.engine;
         let network = network?;
-        let Some(image) = engine.image_labels_of(&self.spec.image).await? else {
+        let Some(image) = engine.image_config_of(&self.spec.image).await? else {
             return Err(Error::NoImage(self.spec.image.clone()));
         };
-        let features = features(&self.spec.daemons, Stage::of_image(&image))?;
+        let image_labels = image.labels.unwrap_or_default();
+        let features = features(&self.spec.daemons, Stage::of_image(&image_labels))?;
         let labels = self.labels();
         if features.docker {
             self.boxes.docker_volume(&self.spec.id, labels.clone()).await?;
         }
-        let body =
-            container_body(&self.spec, engine.profile(), project, labels, &network, features)?;
+        let profile = engine.profile();
+        let plan = container::Plan {
+            identity: self.spec.identity(&project.survey.workspace),
+            image: &self.spec.image,
+            image_env: &image.env.unwrap_or_default(),
+            mounts: mounts(&self.spec, self.spec.channel(profile), project)?,
+            network: network.as_deref(),
+            egress: self.spec.egress,
+            features,
+            limits: self.spec.limits,
+            labels,
+        };
+        let body = plan.body(profile);
         let name = self.engine_name();
         let options = CreateContainerOptionsBuilder::default().name(&name).build();
         let request = engine.docker().create_container(Some(options), body);
         let created = engine.ask("make the container", SLOW, request).await.map_err(|error| {
             if error.status() == Some(409) { Error::NameTaken(name.clone()) } else { error }
         })?;
-        self.trust(&created.id, &image).await?;
+        self.trust(&created.id, &image_labels).await?;
         Ok((network, created.id, features))
     }
 
@@ -390,18 +405,11 @@ impl Saga {
         self.boxes.box_labels(id, name, &project_hash(root))
     }
 
-    fn network(&self) -> impl Future<Output = Result<String, Error>> + use<> {
-        let request = NetworkCreateRequest {
-            name: self.engine_name(),
-            driver: Some("bridge".to_owned()),
-            labels: Some(self.labels()),
-            ..NetworkCreateRequest::default()
-        };
-        let boxes = self.boxes.clone();
-        async move {
-            let request = boxes.engine.docker().create_network(request);
-            Ok(boxes.engine.ask("make the box's network", SLOW, request).await?.id)
-        }
+    /// None for a box that is to have none.
+    fn network(&self) -> impl Future<Output = Result<Option<String>, Error>> + use<> {
+        let (name, labels, boxes) = (self.engine_name(), self.labels(), self.boxes.clone());
+        let wanted = !self.spec.egress.is_controlled();
+        async move { if wanted { Ok(Some(boxes.network(name, labels).await?)) } else { Ok(None) } }
     }
 
     /// Puts the certificates into the box when its image was built with others; PID 1 takes them
@@ -526,6 +534,18 @@ fn part(sent: u64, size: u64) -> (String, Option<f32>) {
 }
 
 impl Boxes {
+    /// A bridge of the box's own.
+    pub(crate) async fn network(&self, name: String, labels: Labels) -> Result<String, Error> {
+        let request = NetworkCreateRequest {
+            name,
+            driver: Some("bridge".to_owned()),
+            labels: Some(labels),
+            ..NetworkCreateRequest::default()
+        };
+        let request = self.engine.docker().create_network(request);
+        Ok(self.engine.ask("make the box's network", SLOW, request).await?.id)
+    }
+
     pub(crate) async fn start_container(&self, container: &str) -> Result<(), Error> {
         let request =
             self.engine.docker().start_container(container, None::<StartContainerOptions>);
@@ -574,120 +594,17 @@ fn features(wanted: &Daemons, stage: Option<Stage>) -> Result<Features, Error> {
     })
 }
 
-/// Rootless Podman maps the host user to 1000 in the box.
-fn ids_in(profile: &Profile) -> (u32, u32) {
-    if is_rootless_podman(profile) { (1000, 1000) } else { box_ids() }
-}
-
-fn is_rootless_podman(profile: &Profile) -> bool {
-    profile.kind == Kind::Podman && profile.rootless
-}
-
-fn container_body(
-    spec: &CreateSpec,
-    profile: &Profile,
-    project: &Project,
-    labels: Labels,
-    network: &str,
-    features: Features,
-) -> Result<ContainerCreateBody, Error> {
-    let ids = ids_in(profile);
-    let port_bindings = ports::bindings(features);
-    let exposed_ports = Some(ports::exposed(&port_bindings));
-    let mut host_config = HostConfig {
-        mounts: Some(mounts(spec, spec.channel(profile), project)?),
-        network_mode: Some(network.to_owned()),
-        security_opt: profile.selinux.then(|| vec!["label=disable".to_owned()]),
-        userns_mode: is_rootless_podman(profile).then(|| "keep-id:uid=1000,gid=1000".to_owned()),
-        log_config: Some(log_limit(profile)),
-        port_bindings: Some(port_bindings),
-        ..HostConfig::default()
-    };
-    limits::apply(limits::possible(spec.limits, profile).0, &mut host_config);
-    if features.docker {
-        docker::empower(&mut host_config, &spec.id);
-    }
-    Ok(ContainerCreateBody {
-        image: Some(spec.image.clone()),
-        // The container's name may be longer than a host name can be.
-        hostname: Some(spec.name.to_string()),
-        entrypoint: Some(vec![paths::CTL.to_owned(), "init".to_owned()]),
-        cmd: Some(Vec::new()),
-        user: Some("0".to_owned()),
-        working_dir: Some(paths::WORKSPACE.to_owned()),
-        env: Some(environment(spec.identity(&project.survey.workspace), ids, features)),
-        exposed_ports,
-        labels: Some(labels),
-        stop_timeout: Some(STOP_SECONDS.into()),
-        host_config: Some(host_config),
-        ..ContainerCreateBody::default()
-    })
-}
-
-/// For every command in the box, however it is started.
-fn environment(identity: Identity, (uid, gid): (u32, u32), features: Features) -> Vec<String> {
-    let own = identity.variables().into_iter().map(|(name, value)| format!("{name}={value}"));
-    own.chain([
-        format!("{ENV_UID}={uid}"),
-        format!("{ENV_GID}={gid}"),
-        // Empty is as good as none, and hides that of a checkpoint whose box had a screen.
-        format!("DISPLAY={}", if features.vnc { ":1" } else { "" }),
-    ])
-    .collect()
-}
-
 fn mounts(spec: &CreateSpec, channel: Channel, project: &Project) -> Result<Vec<Mount>, Error> {
-    let tmpfs = Mount {
-        target: Some(paths::RUN.to_owned()),
-        typ: Some(MountType::TMPFS),
-        tmpfs_options: Some(MountTmpfsOptions {
-            size_bytes: Some(16 << 20),
-            mode: Some(0o755),
-            ..MountTmpfsOptions::default()
-        }),
-        ..Mount::default()
-    };
-    let mut mounts = vec![tmpfs];
+    let mut mounts = vec![container::run_folder()];
     if channel == Channel::Socket {
         let run_dir = spec.run_dir.canonicalize();
         let run_dir = run_dir.map_err(|error| Error::io("mount", &spec.run_dir, error))?;
-        mounts.push(read_only(&run_dir, paths::HOST)?);
+        mounts.push(container::read_only(&run_dir, paths::HOST)?);
     }
     for store in project.mounts() {
-        mounts.push(read_only(&store.host, &store.inside)?);
+        mounts.push(container::read_only(&store.host, &store.inside)?);
     }
     Ok(mounts)
-}
-
-/// A mount (not a bind: a missing folder must be an error, not be made as root) without whatever
-/// is mounted below it, because older engines would leave that writable.
-fn read_only(host: &Path, inside: &str) -> Result<Mount, Error> {
-    let Some(source) = host.to_str() else {
-        let why = "its name is not plain text, so the engine cannot mount it".to_owned();
-        return Err(Error::Repository { path: host.to_owned(), why });
-    };
-    Ok(Mount {
-        target: Some(inside.to_owned()),
-        source: Some(source.to_owned()),
-        typ: Some(MountType::BIND),
-        read_only: Some(true),
-        bind_options: Some(MountBindOptions {
-            non_recursive: Some(true),
-            ..MountBindOptions::default()
-        }),
-        ..Mount::default()
-    })
-}
-
-/// PID 1's output is a file on the host that root in the box can write to; it must not grow. Podman
-/// begins it anew and knows no second one.
-fn log_limit(profile: &Profile) -> HostConfigLogConfig {
-    let mut limit = vec![("max-size", "4m")];
-    if profile.kind != Kind::Podman {
-        limit.push(("max-file", "2"));
-    }
-    let config = limit.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
-    HostConfigLogConfig { typ: Some("json-file".to_owned()), config: Some(config.collect()) }
 }
 
 fn certificate_archive(folder: &Path, certificates: &[Certificate]) -> std::io::Result<Vec<u8>> {

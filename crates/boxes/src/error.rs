@@ -67,6 +67,11 @@ pub enum Error {
     NoContainer,
     #[error("the box is not running")]
     NotRunning,
+    /// It was stopped for that.
+    #[error("egress_unsafe: the box is to have no network, and has one: {}", .0.join("; "))]
+    EgressUnsafe(Vec<String>),
+    #[error("the box must be stopped first")]
+    NotStopped,
     #[error("nothing listens on port {0} in the box")]
     NotListening(u16),
     #[error("`agentbox-ctl {command}` in the box ended with {exit}: {stderr}")]
@@ -111,6 +116,10 @@ impl Error {
             Error::NoInnerEngine => "make the box without --docker, or use an engine run by root",
             Error::NoInnerEngineIn(_) => "set box.stage to full, or make the box without --docker",
             Error::NotRunning => "start it: agentbox start",
+            Error::NotStopped => "stop it: agentbox stop",
+            Error::EgressUnsafe(_) => {
+                "it was stopped. Detach its container from every network but none, or make the box anew"
+            }
             Error::NoContainer => {
                 "agentbox prune forgets it; its commits stay on its branch in your repository"
             }

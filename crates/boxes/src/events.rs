@@ -10,6 +10,7 @@ use bollard::models::EventMessage;
 use bollard::query_parameters::EventsOptionsBuilder;
 use futures_util::{Stream, StreamExt, stream};
 use protocol::BoxId;
+use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc;
 
@@ -23,7 +24,10 @@ const OVERLAP: Duration = Duration::from_secs(2);
 pub enum EngineEvent {
     Connected,
     Lost(String),
-    Changed(BoxId, Change),
+    /// A container of a box, by the engine's id of it. A box may have a second one for a while.
+    Changed(BoxId, String, Change),
+    /// Any container was put on a network, by its id.
+    Attached(String),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,19 +77,27 @@ impl Boxes {
 
     /// Passes events on until the connection ends; answers why it did.
     async fn listen(&self, sender: &mpsc::Sender<EngineEvent>) -> String {
-        let mut filters = self.ours();
+        let mut boxes = self.ours();
         let words = ["start", "die", "pause", "unpause", "destroy", "oom"].map(str::to_owned);
-        filters.insert("type".to_owned(), vec!["container".to_owned()]);
-        filters.insert("event".to_owned(), words.to_vec());
+        boxes.insert("type".to_owned(), vec!["container".to_owned()]);
+        boxes.insert("event".to_owned(), words.to_vec());
+        // Whose network it is does not matter, so these cannot be asked for by our labels.
+        let one = |key: &str, value: &str| (key.to_owned(), vec![value.to_owned()]);
+        let networks = HashMap::from([one("type", "network"), one("event", "connect")]);
         let since = SystemTime::now().checked_sub(OVERLAP).unwrap_or(SystemTime::UNIX_EPOCH);
         let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-        let options =
-            EventsOptionsBuilder::default().since(&since.to_string()).filters(&filters).build();
-        let mut events = Box::pin(self.engine.docker().events(Some(options)));
+        let follow = |filters: &HashMap<String, Vec<String>>| {
+            let options = EventsOptionsBuilder::default().since(&since.to_string());
+            self.engine.docker().events(Some(options.filters(filters).build()))
+        };
+        // When one ends, so does the other: both are the engine's.
+        let boxes = follow(&boxes).map(Some).chain(stream::iter([None]));
+        let networks = follow(&networks).map(Some).chain(stream::iter([None]));
+        let mut events = Box::pin(stream::select(boxes, networks));
         if sender.send(EngineEvent::Connected).await.is_err() {
             return String::new();
         }
-        while let Some(event) = events.next().await {
+        while let Some(Some(event)) = events.next().await {
             match event.map_err(|error| Error::engine("watch the boxes", error)) {
                 Ok(message) => {
                     if let Some(event) = translate(message) {
@@ -104,6 +116,10 @@ impl Boxes {
 }
 
 fn translate(message: EventMessage) -> Option<EngineEvent> {
+    let mut actor = message.actor?;
+    if message.action.as_deref()? == "connect" {
+        return Some(EngineEvent::Attached(actor.attributes?.remove("container")?));
+    }
     let change = match message.action.as_deref()? {
         "start" => Change::Started,
         "die" => Change::Died,
@@ -113,6 +129,6 @@ fn translate(message: EventMessage) -> Option<EngineEvent> {
         "oom" => Change::OutOfMemory,
         _ => return None,
     };
-    let id = message.actor?.attributes?.remove(labels::BOX)?;
-    Some(EngineEvent::Changed(id.parse().ok()?, change))
+    let id = actor.attributes.as_mut()?.remove(labels::BOX)?;
+    Some(EngineEvent::Changed(id.parse().ok()?, actor.id?, change))
 }

@@ -8,7 +8,7 @@ use crate::engine::{QUICK, limited};
 use crate::progress::{Step, Watcher};
 use crate::project::hex;
 use crate::{Boxes, Engine, Error, labels};
-use bollard::models::{BuildInfo, CreateImageInfo};
+use bollard::models::{BuildInfo, CreateImageInfo, ImageConfig};
 use bollard::query_parameters::{BuildImageOptionsBuilder, CreateImageOptionsBuilder};
 use futures_util::{Stream, StreamExt};
 use sha2::{Digest, Sha256};
@@ -196,11 +196,15 @@ impl Engine {
         &self,
         tag: &str,
     ) -> Result<Option<HashMap<String, String>>, Error> {
+        let image = self.image_config_of(tag).await?;
+        Ok(image.map(|config| config.labels.unwrap_or_default()))
+    }
+
+    /// What an image says of itself; none when there is no such image.
+    pub(crate) async fn image_config_of(&self, tag: &str) -> Result<Option<ImageConfig>, Error> {
         let what = "inspect an image";
         match self.ask(what, QUICK, self.docker().inspect_image(tag)).await {
-            Ok(image) => {
-                Ok(Some(image.config.and_then(|config| config.labels).unwrap_or_default()))
-            }
+            Ok(image) => Ok(Some(image.config.unwrap_or_default())),
             Err(error) if error.status() == Some(404) => Ok(None),
             Err(error) => Err(error),
         }

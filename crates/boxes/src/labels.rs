@@ -28,6 +28,8 @@ pub const ROLE_IMAGE: &str = "image";
 /// A container that never runs.
 pub const ROLE_HELPER: &str = "helper";
 pub const ROLE_CHECKPOINT: &str = "checkpoint";
+/// An image that one box's container was made anew from.
+pub const ROLE_FILES: &str = "files";
 
 pub type Labels = HashMap<String, String>;
 

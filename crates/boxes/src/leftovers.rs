@@ -20,7 +20,7 @@ pub struct Leftover {
     /// The engine's id; for an image or a volume its name.
     pub key: String,
     pub name: String,
-    /// The box it belongs to; none for images.
+    /// The box it belongs to; none for images that are nobody's alone.
     pub of: Option<BoxId>,
     pub bytes: Option<u64>,
 }
@@ -34,6 +34,8 @@ pub enum LeftoverKind {
     Checkpoint,
     /// An image boxes are made from.
     Image,
+    /// The files of one box; see [`crate::Boxes::remake`].
+    Files,
 }
 
 impl LeftoverKind {
@@ -43,7 +45,7 @@ impl LeftoverKind {
             LeftoverKind::Network => "network",
             LeftoverKind::Volume => "volume",
             LeftoverKind::Checkpoint => "checkpoint",
-            LeftoverKind::Image => "image",
+            LeftoverKind::Image | LeftoverKind::Files => "image",
         }
     }
 }
@@ -123,14 +125,17 @@ impl Boxes {
             let kind = match role {
                 Some(labels::ROLE_CHECKPOINT) => Some(LeftoverKind::Checkpoint),
                 Some(labels::ROLE_IMAGE) => Some(LeftoverKind::Image),
+                Some(labels::ROLE_FILES) => Some(LeftoverKind::Files),
                 _ => None,
             };
+            let of = of_box(&image.labels).filter(|_| kind == Some(LeftoverKind::Files));
             let bytes = u64::try_from(image.size).ok();
             // Whatever is built on ours inherits our labels and is still its maker's.
             let ours = |tag: &String| tag.starts_with("agentbox/") || tag.starts_with("agentbox-");
             let tags = image.repo_tags.into_iter().filter(ours);
             tags.filter_map(move |tag| {
-                Some(Leftover { kind: kind?, key: tag.clone(), name: tag, of: None, bytes })
+                let of = of.clone();
+                Some(Leftover { kind: kind?, key: tag.clone(), name: tag, of, bytes })
             })
             .collect::<Vec<_>>()
         };
@@ -156,7 +161,7 @@ impl Boxes {
                 self.remove_volume(&leftover.key, &mut removal).await;
                 return removal;
             }
-            LeftoverKind::Checkpoint | LeftoverKind::Image => {
+            LeftoverKind::Checkpoint | LeftoverKind::Image | LeftoverKind::Files => {
                 let options = RemoveImageOptionsBuilder::default().build();
                 let request = docker.remove_image(&leftover.key, Some(options), None);
                 self.engine.ask("remove the image", SLOW, request).await.map(drop)

@@ -55,6 +55,10 @@ impl Boxes {
         if let Some(repo) = record.repos().find(|repo| !repo.common_dir.is_dir()) {
             return Err(Error::RepositoryGone(repo.common_dir.clone()));
         }
+        if record.egress.is_controlled() {
+            // Before it has a moment to use one.
+            self.refuse_networks(&record.container).await?;
+        }
         match self.state_of(record).await? {
             BoxState::Paused => self.thaw(record).await?,
             _ => self.start_container(&record.container).await?,
@@ -124,6 +128,7 @@ impl Boxes {
     /// Gives a running box its token and releases PID 1, for a container that was started by other
     /// means. Harmless when it is already released.
     pub async fn release(&self, record: &Record, go: impl Into<Go>) -> Result<(), Error> {
+        self.prove_closed(record).await?;
         self.go(&record.container, &go.into()).await
     }
 
@@ -154,7 +159,9 @@ impl Boxes {
     /// branch with its commits stays; it is the host's.
     pub async fn destroy(&self, record: &Record) -> Result<Removal, Error> {
         let mut removal = self.sweep(&record.id).await?;
-        for kind in ["container", "network"] {
+        let expected: &[&str] =
+            if record.network.is_some() { &["container", "network"] } else { &["container"] };
+        for kind in expected {
             let of_kind = |text: &String| text.starts_with(kind);
             let seen = removal.removed.iter().chain(&removal.absent).chain(&removal.failed);
             if !seen.into_iter().any(of_kind) {
@@ -201,6 +208,9 @@ impl Boxes {
         for volume in volumes.volumes.unwrap_or_default() {
             self.remove_volume(&volume.name, &mut removal).await;
         }
+        for image in self.files_of(id).await? {
+            self.remove_files(&image, &mut removal).await;
+        }
         Ok(removal)
     }
 
@@ -212,29 +222,30 @@ impl Boxes {
         removal.note(&format!("volume {name}"), done);
     }
 
-    /// Every box of this installation that has a container, in one question.
-    pub async fn seen(&self) -> Result<HashMap<BoxId, Seen>, Error> {
+    /// Every container of this installation's boxes by the engine's id of it, in one question.
+    pub async fn seen(&self) -> Result<HashMap<String, Seen>, Error> {
         let options =
             ListContainersOptionsBuilder::default().all(true).filters(&self.ours()).build();
         let request = self.engine.docker().list_containers(Some(options));
         let containers = self.engine.ask("list the boxes", QUICK, request).await?;
         let state_of = |container: bollard::models::ContainerSummary| {
-            let id = container.labels?.remove(labels::BOX)?.parse().ok()?;
+            let of = container.labels?.remove(labels::BOX)?.parse().ok()?;
             let endpoints = ports::from_list(&container.ports.unwrap_or_default());
-            Some((id, Seen { state: state(container.state), endpoints }))
+            Some((container.id?, Seen { of, state: state(container.state), endpoints }))
         };
         Ok(containers.into_iter().filter_map(state_of).collect())
     }
 
-    /// [`Boxes::seen`], states alone.
+    /// [`Boxes::seen`], states alone. Of a box that has two containers for a while, any.
     pub async fn states(&self) -> Result<HashMap<BoxId, BoxState>, Error> {
-        Ok(self.seen().await?.into_iter().map(|(id, seen)| (id, seen.state)).collect())
+        Ok(self.seen().await?.into_values().map(|seen| (seen.of, seen.state)).collect())
     }
 }
 
-/// A box as the engine lists it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A box's container as the engine lists it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
+    pub of: BoxId,
     pub state: BoxState,
     pub endpoints: Endpoints,
 }

@@ -34,9 +34,17 @@ pub struct Record {
     pub engine: Option<String>,
     /// The engine's id of the container.
     pub container: String,
-    /// The engine's id of the box's own network.
-    pub network: String,
+    /// The engine's id of the box's own network; none for a box that has no network.
+    #[serde(default)]
+    pub network: Option<String>,
+    /// How it gets out. Boxes from before there was a choice have a network.
+    #[serde(default)]
+    pub egress: EgressMode,
+    /// What it was made from.
     pub image: String,
+    /// The image that holds its files since its container was last made anew; see [`crate::Boxes::remake`].
+    #[serde(default)]
+    pub files: Option<String>,
     /// How the box reaches the host.
     #[serde(default)]
     pub channel: Channel,
@@ -79,9 +87,6 @@ pub struct Record {
     pub limits: Limits,
     #[serde(default)]
     pub wishes: Wishes,
-    /// How it gets out to the network.
-    #[serde(default)]
-    pub egress: EgressMode,
 }
 
 /// What a person said about this box that goes before the settings.
@@ -189,6 +194,21 @@ pub struct Remote {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn boxes_of_before_have_a_network_and_are_not_held_back() {
+        let record: Record = serde_json::from_value(serde_json::json!({
+            "id": "b00000001", "name": "fix", "index": 1, "projectRoot": "/p", "project": "p",
+            "workspace": "/p", "container": "c", "network": "n", "image": "i", "createdAt": 0,
+            "branch": null, "base": null, "repo": null,
+        }))
+        .unwrap();
+        assert_eq!((record.egress, record.network.as_deref()), (EgressMode::Open, Some("n")));
+        assert_eq!(record.files, None);
+        let locked = Record { egress: EgressMode::Locked, network: None, ..record };
+        let written = serde_json::to_value(&locked).unwrap();
+        assert_eq!(serde_json::from_value::<Record>(written).unwrap(), locked);
+    }
 
     #[test]
     fn passwords_are_not_written_down() {

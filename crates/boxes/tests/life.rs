@@ -252,7 +252,7 @@ async fn boxes_16_17_and_18_the_container_holds_no_secret_and_no_power() {
     assert!(host.security_opt.unwrap_or_default().is_empty());
     assert!(host.devices.unwrap_or_default().is_empty());
     assert_eq!(host.privileged, Some(false));
-    assert_eq!(host.network_mode, Some(record.network.clone()));
+    assert_eq!(host.network_mode, record.network);
     assert!(host.binds.unwrap_or_default().is_empty());
 
     // The token is there for the box user, on tmpfs, and the host's folders cannot be written.
@@ -588,12 +588,14 @@ async fn until(
 ) {
     loop {
         match next(events).await {
-            EngineEvent::Changed(of, change) => {
+            EngineEvent::Changed(of, _, change) => {
                 assert_eq!(of, *id, "an event of somebody else's box");
                 if change == wanted {
                     return;
                 }
             }
+            // Other tests have boxes with networks.
+            EngineEvent::Attached(_) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -634,8 +636,8 @@ async fn an_engine_that_comes_back_is_announced() {
     loop {
         match next(&mut events).await {
             EngineEvent::Connected => break,
-            EngineEvent::Lost(_) => {}
-            EngineEvent::Changed(id, _) => panic!("nobody has a box {id}"),
+            EngineEvent::Lost(_) | EngineEvent::Attached(_) => {}
+            EngineEvent::Changed(id, ..) => panic!("nobody has a box {id}"),
         }
     }
     assert!(boxes.states().await.unwrap().is_empty());

@@ -389,7 +389,7 @@ impl Core {
         self.register(&record, &token)?;
         self.keep_token(&record, &token).await?;
         self.keep_bridge(id);
-        boxes.start(&record, go).await.map_err(control_error)?;
+        self.proven(&record, boxes.start(&record, go).await).await?;
         self.state().set_released(id, true);
         self.set_box_state(id, BoxState::Running);
         self.went(&boxes, &record, daemons).await;
@@ -408,7 +408,7 @@ impl Core {
         let go = self.go(&record, token.as_str())?;
         let daemons = go.daemons.clone();
         self.relay.expect(id, token.hash());
-        boxes.release(&record, go).await.map_err(control_error)?;
+        self.proven(&record, boxes.release(&record, go).await).await?;
         self.relay.settle(id);
         self.went(&boxes, &record, daemons).await;
         self.keep_token(&record, &token).await?;

@@ -94,6 +94,7 @@ impl Core {
                 ..Wishes::default()
             },
             egress: EgressMode::Open,
+            authority: Vec::new(),
         };
         let record = match boxes.create(spec, watcher).await {
             Ok(record) => record,

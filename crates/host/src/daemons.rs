@@ -12,7 +12,7 @@ use boxes::{Boxes, Features, Record, Stage};
 use protocol::BoxId;
 use protocol::boxes::{BoxState, Endpoints};
 use protocol::control::{ControlError, ErrorCode};
-use protocol::ctl::{Daemons, Go};
+use protocol::ctl::{Daemons, Egress, Go};
 use settings::{InnerDocker, Settings};
 use std::path::Path;
 
@@ -54,7 +54,9 @@ impl Core {
 
     pub(crate) fn go(&self, record: &Record, token: &str) -> Result<Go, ControlError> {
         let daemons = self.daemons(&record.id, record.features)?;
-        Ok(Go { token: token.to_owned(), daemons, identity: Some(record.identity()) })
+        let certificates = Vec::new();
+        let egress = record.egress.is_controlled().then_some(Egress { certificates });
+        Ok(Go { token: token.to_owned(), daemons, identity: Some(record.identity()), egress })
     }
 
     /// Notes what a box has been started with, and where it is reached now.

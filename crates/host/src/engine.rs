@@ -106,7 +106,14 @@ impl Core {
             match event {
                 Some(EngineEvent::Connected) => self.look(&boxes).await,
                 Some(EngineEvent::Lost(why)) => self.lost(why),
-                Some(EngineEvent::Changed(id, change)) => self.changed(&id, change),
+                Some(EngineEvent::Changed(id, container, change)) => {
+                    // That of a container the box no longer has, or does not have yet, is no news.
+                    let current = self.record(&id).is_some_and(|r| r.container == container);
+                    if current {
+                        self.changed(&id, change);
+                    }
+                }
+                Some(EngineEvent::Attached(container)) => self.attached(&container),
                 None => return,
             }
         }
@@ -126,15 +133,20 @@ impl Core {
         let here = boxes.address();
         let ids: Vec<BoxId> = self.state().boxes.keys().cloned().collect();
         for id in &ids {
+            let Some(record) = self.record(id) else { continue };
+            let seen_here = seen.get(&record.container);
+            if seen.iter().any(|(at, other)| other.of == *id && *at != record.container) {
+                self.tidy_soon(boxes, record.clone());
+            }
             // What is on another engine is not gone.
-            let elsewhere = self.record(id).is_some_and(|record| !boxes.may_have(&record));
-            let state = match seen.get(id) {
+            let elsewhere = !boxes.may_have(&record);
+            let state = match seen_here {
                 Some(seen) => seen.state,
                 None if elsewhere => BoxState::Unknown,
                 None => BoxState::Missing,
             };
             self.set_box_state(id, state);
-            if let (Some(known), Some(seen)) = (self.state().boxes.get_mut(id), seen.get(id)) {
+            if let (Some(known), Some(seen)) = (self.state().boxes.get_mut(id), seen_here) {
                 known.endpoints = seen.endpoints;
                 // One engine may have several addresses.
                 known.record.engine = Some(here.clone());
@@ -190,6 +202,37 @@ impl Core {
             }
             if let Err(e) = core.store.taken_back(&id).await {
                 tracing::warn!("{e}");
+            }
+        });
+    }
+
+    /// A box was getting another container when a host was killed: the one that is written down counts.
+    fn tidy_soon(self: &Arc<Self>, boxes: &Boxes, record: Record) {
+        let (core, boxes) = (self.clone(), boxes.clone());
+        self.tasks.spawn(async move {
+            let Ok(_turn) = core.turn(&record.id).await else { return };
+            // It may have been given the other one meanwhile.
+            let Some(record) = core.record(&record.id) else { return };
+            if let Err(e) = boxes.tidy(&record).await {
+                tracing::warn!("box {} has a container too many: {e}", record.name);
+            }
+        });
+    }
+
+    /// Somebody has put a container on a network. One of ours may be meant to have none.
+    fn attached(self: &Arc<Self>, container: &str) {
+        let ours = |known: &&crate::core::Known| {
+            known.record.container == container && known.record.egress.is_controlled()
+        };
+        let Some(id) = self.state().boxes.values().find(ours).map(|known| known.record.id.clone())
+        else {
+            return;
+        };
+        let core = self.clone();
+        self.tasks.spawn(async move {
+            let Ok((boxes, record)) = core.reach(&id).await else { return };
+            if let Err(error) = boxes.prove_unattached(&record).await {
+                core.note_unsafe(&record, &error).await;
             }
         });
     }

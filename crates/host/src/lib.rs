@@ -67,6 +67,7 @@ mod trust;
 mod units;
 pub mod updates;
 mod urls;
+mod wall;
 mod ways;
 
 pub use api::Api;

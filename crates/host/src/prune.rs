@@ -125,7 +125,10 @@ impl Core {
         kept.extend(self.settings.boxes.image.clone());
         let current = self.current_images();
         let why = |leftover: &Leftover| match leftover.kind {
-            LeftoverKind::Container | LeftoverKind::Network | LeftoverKind::Volume => {
+            LeftoverKind::Container
+            | LeftoverKind::Network
+            | LeftoverKind::Volume
+            | LeftoverKind::Files => {
                 let gone = leftover.of.as_ref().is_some_and(|of| !known.contains(of));
                 gone.then_some("its box is gone")
             }

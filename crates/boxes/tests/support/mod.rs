@@ -82,6 +82,7 @@ impl Install {
             keep_on_failure: false,
             wishes: boxes::Wishes::default(),
             egress: protocol::egress::EgressMode::Open,
+            authority: Vec::new(),
         }
     }
 
