@@ -202,7 +202,8 @@ fn turn(id: &QuestionId) {
     }
 }
 
-/// Whatever was not a press on the yes is a no: Deny, Escape, the window's close button.
+/// Whatever was not a press on what lets something go on is a no: Deny, Escape, the window's close
+/// button.
 fn answered(api: &Api, question: &Question, response: gtk::ResponseType) {
     let Some(open) = of(&question.id) else { return }; // closed by us
     if open.over {
@@ -213,8 +214,11 @@ fn answered(api: &Api, question: &Question, response: gtk::ResponseType) {
     if open.follows && response == gtk::ResponseType::Reject && !open.gate.is_settled() {
         return;
     }
-    let allow = response == gtk::ResponseType::Accept;
-    let verdict = if allow { open.layout.verdict() } else { Verdict::Deny };
+    let verdict = match response {
+        gtk::ResponseType::Accept => open.layout.verdict(),
+        layout::WITHOUT => Verdict::Without,
+        _ => Verdict::Deny,
+    };
     match api.answer(&question.id, &question.digest, verdict, Surface::Dialog) {
         Err(e) if e.code == ErrorCode::TooSoon => tracing::info!("{e}"),
         // It stays for when the person is back.
@@ -249,7 +253,7 @@ fn end(api: &Api, question: &Question, outcome: &Outcome) {
         Some(open.layout.clone())
     });
     let Some(layout) = ending else { return };
-    layout.end(&question.box_name, &words::ending(outcome), outcome.is_yes());
+    layout.end(&question.box_name, &words::ending(outcome), outcome.goes_on());
     let api = api.clone();
     glib::timeout_add_local_once(ENDING, move || close(&api, &id));
 }

@@ -74,7 +74,7 @@ pub mod samples {
 
     use super::*;
     use protocol::control::EngineStatus;
-    use protocol::question::{Evidence, Tier};
+    use protocol::question::{Answers, Evidence, Tier};
 
     pub fn a_box(id: u8, name: &str, project: &str, state: BoxState) -> BoxView {
         BoxView {
@@ -117,6 +117,7 @@ pub mod samples {
             warnings: Vec::new(),
             argv: vec!["git".into(), "push".into()],
             remember: None,
+            answers: Answers::default(),
             created_at: 0,
             expires_at: 1,
             digest: format!("d{id}"),

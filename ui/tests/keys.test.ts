@@ -15,11 +15,12 @@ function element(html: string): Element {
 
 test("plain keys", () => {
   const keys = new Keys();
-  expect(["j", "k", "a", "d", "/", "Escape", "1", "7"].map((key) => press(keys, key))).toEqual([
+  expect(["j", "k", "a", "d", "w", "/", "Escape", "1", "7"].map((key) => press(keys, key))).toEqual([
     "down",
     "up",
     "allow",
     "deny",
+    "without",
     "search",
     "escape",
     "1",

@@ -9,7 +9,7 @@ import type { ProjectView } from "../src/lib/bindings/ProjectView";
 import { parseCount, parseCpus, parseSize, sizeText } from "../src/lib/limits";
 import { PLAN, duration, told, waiting } from "../src/lib/making";
 import { error } from "./fake";
-import { box } from "./samples";
+import { box, files, question } from "./samples";
 import { at, maybe, openWindow, pass, words } from "./window";
 
 const limits = { memoryBytes: null, nanoCpus: null, pids: null, diskBytes: null };
@@ -324,6 +324,19 @@ describe("the steps", () => {
     await user.click(at("making-back"));
     await pass(0);
     expect((at("new-name") as HTMLInputElement).value).toBe("fix");
+  });
+
+  test("a question about files is said where the box is made, and leads to its answers", async () => {
+    const { user, say, create } = await filled();
+    await create();
+    expect(maybe("making-asks")).toBeNull();
+    await say({ type: "asked", question: question({ id: "other", digest: "d" }) });
+    expect(maybe("making-asks")).toBeNull();
+    await say({ type: "asked", question: files() });
+    expect(words("making-asks")).toContain("It waits for your answer: Copy 2 files and folders into the new box fix-login.");
+    await user.click(at("making-answer"));
+    expect(document.querySelector("h1")?.textContent).toBe("Inbox");
+    expect(at("question-q1").getAttribute("aria-current")).toBe("true");
   });
 
   test("Cancel ends the call and says what becomes of it", async () => {

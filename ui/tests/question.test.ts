@@ -2,7 +2,7 @@
 import { describe, expect, test, vi } from "vitest";
 import type { Outcome } from "../src/lib/bindings/Outcome";
 import { error } from "./fake";
-import { evidence, question } from "./samples";
+import { evidence, files, question } from "./samples";
 import { at, maybe, openWindow, pass, words } from "./window";
 
 const GRACE = 350;
@@ -206,7 +206,7 @@ describe("answers", () => {
   test("a held key answers nothing", async () => {
     const { host } = await openWindow({ questions: [question()] });
     await pass(GRACE);
-    for (const key of ["a", "d", "Escape"]) {
+    for (const key of ["a", "d", "w", "Escape"]) {
       window.dispatchEvent(new KeyboardEvent("keydown", { key, repeat: true }));
     }
     const enter = new KeyboardEvent("keydown", { key: "Enter", repeat: true, bubbles: true, cancelable: true });
@@ -223,6 +223,67 @@ describe("answers", () => {
     expect(at("allow-q1").textContent).toContain("Allowing…");
     await user.keyboard("ad{Escape}");
     expect(host.called("answer")).toHaveLength(1);
+  });
+});
+
+describe("files for a new box", () => {
+  test("are copied, left out or call the box off", async () => {
+    const { host, user } = await openWindow({ questions: [files()] });
+    expect(at("allow-q1").textContent?.trim()).toBe("Copy");
+    expect(at("deny-q1").textContent?.trim()).toBe("Cancel");
+    expect(at("without-q1").textContent?.trim()).toBe("Without these files");
+    expect(document.activeElement).toBe(at("deny-q1"));
+    await pass(GRACE);
+    host.on("answer", () => new Promise(() => {}));
+    await user.click(at("without-q1"));
+    const { id, digest } = files();
+    expect(host.called("answer")).toEqual([
+      { method: "answer", params: { id, digest, verdict: { kind: "without" }, surface: "window" } },
+    ]);
+    expect(at("allow-q1").textContent).not.toContain("Allowing");
+    await user.keyboard("wad");
+    expect(host.called("answer")).toHaveLength(1);
+  });
+
+  test("going on without them waits for the pause as a yes does, but not for the end of the list", async () => {
+    overflow();
+    const { host, user } = await openWindow({ questions: [files()] });
+    await pass(GRACE - 1);
+    await user.click(at("without-q1"));
+    await user.keyboard("w");
+    expect(host.called("answer")).toEqual([]);
+    expect(at("without-q1").getAttribute("aria-disabled")).toBe("true");
+    await pass(1);
+    expect((at("allow-q1") as HTMLButtonElement).disabled).toBe(true);
+    await user.keyboard("w");
+    expect(host.called("answer").map((call) => call.params.verdict.kind)).toEqual(["without"]);
+  });
+
+  test("no rule is made of going on without them", async () => {
+    const { host, user } = await openWindow({ questions: [files()] });
+    await pass(GRACE);
+    await user.click(at("remember-q1"));
+    expect(maybe("without-q1")).toBeNull();
+    expect(at("allow-q1").textContent?.trim()).toBe("Copy and remember");
+    await pass(GRACE);
+    await user.keyboard("w");
+    expect(host.called("answer")).toEqual([]);
+  });
+
+  test("another question has no such answer", async () => {
+    const { host, user } = await openWindow({ questions: [question()] });
+    await pass(GRACE);
+    expect(maybe("without-q1")).toBeNull();
+    await user.keyboard("w");
+    expect(host.called("answer")).toEqual([]);
+  });
+
+  test("new content takes the focus off the button", async () => {
+    const { say } = await openWindow({ questions: [files()] });
+    await pass(GRACE);
+    at("without-q1").focus();
+    await say({ type: "asked", question: files({ digest: "digest-2" }) });
+    expect(document.activeElement).toBe(at("deny-q1"));
   });
 });
 
@@ -302,6 +363,7 @@ describe("an end", () => {
     [{ kind: "denied", by: "terminal" }, "Denied in the terminal"],
     [{ kind: "allowed", by: "promptCommand" }, "Allowed in the menu"],
     [{ kind: "denied", by: "dialog" }, "Denied in the dialog"],
+    [{ kind: "without", by: "dialog" }, "Without these files, said in the dialog"],
     [{ kind: "granted", grant: "g" }, "Allowed by a rule"],
     [{ kind: "expired" }, "Nobody answered in time: denied"],
     [{ kind: "withdrawn" }, "The command in the box ended: withdrawn"],

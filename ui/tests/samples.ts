@@ -95,11 +95,36 @@ export function question(over: Partial<Question> = {}): Question {
     warnings: ["changes CI: .github/workflows/ci.yml"],
     argv: ["git", "push", "origin", "refs/agentbox/fix-login:refs/heads/fix-login"],
     remember: REMEMBER,
+    answers: { yes: "Allow once", remember: "Allow and remember", without: null, no: "Deny" },
     createdAt: Date.now() - 12_000,
     expiresAt: Date.now() + 600_000,
     digest: "digest-1",
     ...over,
   };
+}
+
+/** What of this computer a new box may have. */
+export function files(over: Partial<Question> = {}): Question {
+  return question({
+    method: "carry",
+    tier: "sensitive",
+    title: "Copy 2 files and folders into the new box fix-login",
+    target: "/home/ada/shop-api/agentbox.yaml",
+    evidence: evidence({
+      commits: [],
+      moreCommits: 0,
+      files: [
+        { path: "~/.npmrc → /home/vscode/.npmrc, 0600", bytes: 1024, note: "looks like a credential" },
+        { path: "~/fixtures → /home/vscode/fixtures, folder", bytes: 34_567, note: null },
+      ],
+      summary: "36 KB in all",
+    }),
+    warnings: ["sends files of this computer into the box", "looks like a credential"],
+    argv: ["agentbox", "create", "/home/ada/shop-api"],
+    remember: { exact: "start with copies of just ~/.npmrc, ~/fixtures", kind: null, only: "project" },
+    answers: { yes: "Copy", remember: "Copy and remember", without: "Without these files", no: "Cancel" },
+    ...over,
+  });
 }
 
 export function service(over: Partial<IntegrationView> = {}): IntegrationView {

@@ -69,6 +69,8 @@ pub enum AnswerError {
     TooSoon,
     #[error("a yes to this question cannot be remembered like that, only given once")]
     NotRememberable,
+    #[error("this question has no such answer")]
+    NotOffered,
     #[error("the screen is locked: nothing can be allowed from it")]
     Locked,
 }
@@ -295,9 +297,12 @@ impl Broker {
         if pending.question.digest != digest {
             return Err(AnswerError::DigestMismatch);
         }
-        if verdict == Verdict::Deny {
+        if !verdict.lets_go_on() {
             state.end(id, Decided::no(Outcome::Denied { by }));
             return Ok(());
+        }
+        if !pending.offers(verdict) {
+            return Err(AnswerError::NotOffered);
         }
         if state.locked && on_screen(by) {
             return Err(AnswerError::Locked);
@@ -307,7 +312,11 @@ impl Broker {
             return Err(AnswerError::TooSoon);
         }
         let rule = pending.rule(verdict, self.inner.limits.longest_grant)?;
-        state.end(id, Decided { outcome: Outcome::Allowed { by }, rule });
+        let outcome = match verdict {
+            Verdict::Without => Outcome::Without { by },
+            _ => Outcome::Allowed { by },
+        };
+        state.end(id, Decided { outcome, rule });
         Ok(())
     }
 
@@ -334,6 +343,11 @@ impl Decided {
 }
 
 impl Pending {
+    /// What every question can be answered with, and what only this one can.
+    fn offers(&self, verdict: Verdict) -> bool {
+        verdict != Verdict::Without || self.question.answers.without.is_some()
+    }
+
     /// The rule a yes makes, if any; an error when the question allows none like it.
     fn rule(&self, verdict: Verdict, longest: Duration) -> Result<Option<Rule>, AnswerError> {
         let Verdict::Remember { reach, breadth, seconds } = verdict else { return Ok(None) };

@@ -1,6 +1,6 @@
 //! What the relay wants to ask, before it has an id and a clock.
 
-use protocol::question::{Breadth, Evidence, Question, Reach, Remember, Tier};
+use protocol::question::{Answers, Breadth, Evidence, Question, Reach, Remember, Tier};
 use protocol::{BoxId, BoxName, Millis, QuestionId};
 use std::time::Duration;
 
@@ -29,6 +29,7 @@ pub struct Draft {
     pub plan: String,
     /// Absent: this can never be remembered.
     pub remember: Option<Rememberable>,
+    pub answers: Answers,
     /// How long it waits for its answer, when that is not the usual time.
     pub timeout: Option<Duration>,
 }
@@ -122,6 +123,7 @@ impl Draft {
             warnings: self.warnings,
             argv: self.argv,
             remember,
+            answers: self.answers,
             created_at: now,
             expires_at,
             digest: String::new(),

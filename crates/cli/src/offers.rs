@@ -14,15 +14,18 @@ pub enum Offer {
     Deny,
     Once,
     Remember(Reach),
+    /// Go on without the files it lists.
+    Without,
 }
 
 impl Offer {
-    const ALL: [Offer; 5] = [
+    const ALL: [Offer; 6] = [
         Offer::Deny,
         Offer::Once,
         Offer::Remember(Reach::Box),
         Offer::Remember(Reach::Project),
         Offer::Remember(Reach::Everywhere),
+        Offer::Without,
     ];
 
     fn key(self) -> &'static str {
@@ -32,6 +35,7 @@ impl Offer {
             Offer::Remember(Reach::Box) => "box",
             Offer::Remember(Reach::Project) => "project",
             Offer::Remember(Reach::Everywhere) => "everywhere",
+            Offer::Without => "without",
         }
     }
 
@@ -48,6 +52,7 @@ impl Offer {
         match self {
             Offer::Deny => Verdict::Deny,
             Offer::Once => Verdict::AllowOnce,
+            Offer::Without => Verdict::Without,
             Offer::Remember(reach) => {
                 let seconds = seconds.unwrap_or(HOUR);
                 Verdict::Remember { reach, breadth: Breadth::Exact, seconds }
@@ -58,8 +63,9 @@ impl Offer {
     /// What it would do at a question; none when it is not offered there.
     fn says(self, question: &Question) -> Option<String> {
         Some(match self {
-            Offer::Deny => "Deny".to_owned(),
-            Offer::Once => "Allow once".to_owned(),
+            Offer::Deny => question.answers.no.clone(),
+            Offer::Once => question.answers.yes.clone(),
+            Offer::Without => question.answers.without.clone()?,
             Offer::Remember(reach) => {
                 let (name, project) = (question.box_name.as_str(), &question.project);
                 let remember = question.remember.as_ref().filter(|r| r.allows(reach))?;
@@ -99,6 +105,11 @@ mod tests {
         let mut project = open[0].clone();
         project.remember.as_mut().unwrap().only = Some(Reach::Project);
         assert_eq!(of(&project), [all[0], all[1], all[3]], "a number keeps its meaning");
+        let mut files = open[1].clone();
+        files.answers.without = Some("Without these files".into());
+        assert_eq!(of(&files), [all[0], all[1], "6 \"without\""]);
+        let says = &with_offers(&files).unwrap()["options"][2]["says"];
+        assert_eq!(says, "Without these files");
         let says = &with_offers(&open[0]).unwrap()["options"][3]["says"];
         assert!(says.as_str().unwrap().starts_with("Let every box of "), "{says}");
     }
@@ -108,7 +119,8 @@ mod tests {
         assert_eq!(Offer::parse("1"), Ok(Offer::Deny));
         assert_eq!(Offer::parse("once"), Offer::parse("2"));
         assert_eq!(Offer::parse("project"), Ok(Offer::Remember(Reach::Project)));
-        for bad in ["", "0", "6", "-1", "yes", "02", "Once"] {
+        assert_eq!(Offer::parse("6").unwrap().verdict(None), Verdict::Without);
+        for bad in ["", "0", "7", "-1", "yes", "02", "Once"] {
             assert!(Offer::parse(bad).unwrap_err().contains("2 or once"), "{bad}");
         }
         let reach = Reach::Box;

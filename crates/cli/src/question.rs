@@ -22,9 +22,13 @@ pub fn render(look: Look, question: &Question, all: &[Question], now: Timestamp)
     let mut text = shown(look, question, now);
     let id = short_id(question, all);
     let expiry = until(now, question.expires_at);
+    let without = match question.answers.without {
+        Some(_) => format!("  or  agentbox approve {id} --without"),
+        None => String::new(),
+    };
     let _ = writeln!(
         text,
-        "  agentbox approve {id}  or  agentbox deny {id}  {}",
+        "  agentbox approve {id}{without}  or  agentbox deny {id}  {}",
         look.dim(&format!("(expires {expiry})"))
     );
     text

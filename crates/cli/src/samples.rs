@@ -5,7 +5,7 @@ use protocol::audit::AuditRecord;
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{Check, EngineStatus, HostStatus, Level, Notice};
 use protocol::question::{
-    Commit, Evidence, Fact, FileLine, Grant, Question, Reach, Remember, Tier,
+    Answers, Commit, Evidence, Fact, FileLine, Grant, Question, Reach, Remember, Tier,
 };
 use protocol::queue::{Gate, JobStatus, JobView};
 use protocol::sessions::Agent;
@@ -99,6 +99,7 @@ pub fn questions() -> Vec<Question> {
             kind: Some("push to any branch of github.com/acme/shop-api".into()),
             only: None,
         }),
+        answers: Answers::default(),
         created_at: NOW_MS - 12_000,
         expires_at: NOW_MS + 888_000,
         digest: "d1".into(),

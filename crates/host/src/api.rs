@@ -150,6 +150,7 @@ impl Api {
                 AnswerError::DigestMismatch => ErrorCode::DigestMismatch,
                 AnswerError::TooSoon => ErrorCode::TooSoon,
                 AnswerError::NotRememberable => ErrorCode::NotRememberable,
+                AnswerError::NotOffered => ErrorCode::NotOffered,
                 AnswerError::Locked => ErrorCode::Locked,
             };
             ControlError::new(code, e.to_string())

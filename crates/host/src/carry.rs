@@ -14,7 +14,7 @@ use boxes::{Boxes, Record};
 use project::{FILE_NAME, Project, Run};
 use protocol::carry::{Carried, CarryBy, CarryChoice, CarryKind, CarryLine, CarryPlan};
 use protocol::control::{ControlError, CreateBox, ErrorCode};
-use protocol::question::{Evidence, FileLine, Grant, Outcome, Reach, Tier};
+use protocol::question::{Answers, Evidence, FileLine, Grant, Outcome, Reach, Tier};
 use protocol::text::{shortened, size, visible};
 use protocol::{BoxId, BoxName};
 use relay::Entry;
@@ -77,11 +77,10 @@ impl Core {
             return Ok(Checked { warnings, carry: None, images });
         }
         if request.carry == Some(CarryChoice::Skip) {
-            let many = project.carry.len();
-            let were = if many == 1 { "entry of carry was" } else { "entries of carry were" };
-            warnings.push(format!("{many} {were} not copied; {FILE_NAME} names what it is"));
+            warnings.push(left_out(project.carry.len()));
             return Ok(Checked { warnings, carry: None, images });
         }
+        let many = project.carry.len();
         let plan = self.resolved(project, root).await?;
         let yes = match &request.carry {
             Some(CarryChoice::Copy { digest, by, remember, at }) => {
@@ -106,7 +105,11 @@ impl Core {
                 if *choice == Some(CarryChoice::Ask) && known.rule.is_some() {
                     draft.remember = None;
                 }
-                self.ask_to_carry(draft).await?
+                let Some(yes) = self.ask_to_carry(draft).await? else {
+                    warnings.push(left_out(many));
+                    return Ok(Checked { warnings, carry: None, images });
+                };
+                yes
             }
         };
         let agreed = Agreed { plan, yes, best_effort: request.carry_best_effort };
@@ -160,9 +163,11 @@ impl Core {
         kept.map(|_| ()).map_err(failed)
     }
 
-    async fn ask_to_carry(&self, draft: Draft) -> Result<Yes, ControlError> {
+    /// None: a person wants the box without these files.
+    async fn ask_to_carry(&self, draft: Draft) -> Result<Option<Yes>, ControlError> {
+        let yes = |by, at| Ok(Some(Yes { by, at: Some(at) }));
         if let Some(rule) = self.broker.allowed_by_rule(&draft).await.map_err(failed)? {
-            return Ok(Yes { by: CarryBy::Rule, at: Some(rule.created_at) });
+            return yes(CarryBy::Rule, rule.created_at);
         }
         if !self.broker.is_attended() {
             let text = "carry: files of this computer are copied only when a person agrees, and nobody is here to ask";
@@ -172,8 +177,9 @@ impl Core {
         }
         let outcome = self.broker.ask(draft).await;
         match outcome {
-            Ok(Outcome::Granted { .. }) => Ok(Yes { by: CarryBy::Rule, at: Some(now()) }),
-            Ok(outcome) if outcome.is_yes() => Ok(Yes { by: CarryBy::Question, at: Some(now()) }),
+            Ok(Outcome::Granted { .. }) => yes(CarryBy::Rule, now()),
+            Ok(Outcome::Allowed { .. }) => yes(CarryBy::Question, now()),
+            Ok(Outcome::Without { .. }) => Ok(None),
             Ok(Outcome::Denied { .. }) => {
                 let text = "carry: the files were not allowed; no box was made";
                 Err(ControlError::new(ErrorCode::Failed, text)
@@ -295,6 +301,12 @@ fn read_now(root: &Path) -> Result<(Project, Vec<String>), ControlError> {
     Ok((project, parsed.warnings.iter().map(line).collect()))
 }
 
+/// What a box that is made without them is told with.
+fn left_out(many: usize) -> String {
+    let were = if many == 1 { "entry of carry was" } else { "entries of carry were" };
+    format!("{many} {were} not copied; {FILE_NAME} names what it is")
+}
+
 /// What is known about a list from before.
 struct Known {
     /// The rule that covers it, as its sentence.
@@ -393,6 +405,12 @@ fn draft(plan: &Plan, root: &Path, id: &BoxId, name: &BoxName, since: Option<Sin
         argv: vec!["agentbox".to_owned(), "create".to_owned(), root.display().to_string()],
         plan: plan.digest(),
         remember: Some(rememberable(plan, root, &there)),
+        answers: Answers {
+            yes: "Copy".to_owned(),
+            remember: "Copy and remember".to_owned(),
+            without: Some("Without these files".to_owned()),
+            no: "Cancel".to_owned(),
+        },
         timeout: None,
     }
 }

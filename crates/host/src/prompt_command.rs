@@ -4,8 +4,9 @@
 //! The contract is that of menus like dmenu: lines on standard input, the chosen line on standard
 //! output. The first line is the no, so that Enter never allows; then comes the whole question,
 //! indented; the last line is the yes, with a code no text of a box can hold. Exactly that line
-//! allows. Any other choice, and closing the menu (exit code 1 and no output), denies; a program
-//! that fails answers nothing, and the question stays open elsewhere.
+//! allows. Where a question can also go on without the files it lists, the line before the last says
+//! so, with the same code. Any other choice, and closing the menu (exit code 1 and no output), denies;
+//! a program that fails answers nothing, and the question stays open elsewhere.
 //!
 //! One at a time, without a shell, and ended with everything it started as soon as the question is
 //! over.
@@ -29,7 +30,6 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 const PART: &str = "prompt command";
-const DENY: &str = "1. Deny";
 /// Longer than any question waits; the question's own end comes first.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// A yes that comes sooner after the menu appeared was not meant for it.
@@ -129,8 +129,7 @@ fn notice(e: &BadCommand) -> Notice {
 /// What came of showing a question.
 #[derive(Debug, PartialEq, Eq)]
 enum Said {
-    Yes,
-    No,
+    Chosen(Verdict),
     TooSoon,
     Failed(String),
 }
@@ -138,28 +137,37 @@ enum Said {
 /// The lines a person chooses from.
 struct Menu {
     lines: Vec<String>,
-    allow: String,
+    /// The lines that let something go on.
+    choices: Vec<(String, Verdict)>,
 }
 
 impl Menu {
     fn new(question: &Question) -> Self {
-        let allow = format!("2. Allow once ({})", &question.id.as_str()[..4]);
-        let mut lines = vec![DENY.to_owned()];
-        // Indented: no line of the question can pass for one of the two choices.
+        let answers = &question.answers;
+        let offered = answers.without.iter().map(|label| (label, Verdict::Without));
+        let offered = offered.chain([(&answers.yes, Verdict::AllowOnce)]);
+        let code = &question.id.as_str()[..4];
+        let choices: Vec<_> = (2..)
+            .zip(offered)
+            .map(|(n, (label, verdict))| (format!("{n}. {label} ({code})"), verdict))
+            .collect();
+        let mut lines = vec![format!("1. {}", answers.no)];
+        // Indented: no line of the question can pass for one of the choices.
         lines.extend(described_in_full(question).iter().map(|l| format!("    {}", visible(l))));
-        lines.push(allow.clone());
-        Self { lines, allow }
+        lines.extend(choices.iter().map(|(line, _)| line.clone()));
+        Self { lines, choices }
     }
 
     fn said(&self, output: &Output, after: Duration) -> Said {
         let out = output.out();
         let chosen = out.strip_suffix('\n').unwrap_or(&out);
-        match output.code {
-            0 if chosen == self.allow && after < GRACE => Said::TooSoon,
-            0 if chosen == self.allow => Said::Yes,
-            0 => Said::No,
-            1 if chosen.is_empty() => Said::No,
-            code => {
+        let goes_on = self.choices.iter().find(|(line, _)| line == chosen);
+        match (output.code, goes_on) {
+            (0, Some(_)) if after < GRACE => Said::TooSoon,
+            (0, Some((_, verdict))) => Said::Chosen(*verdict),
+            (0, None) => Said::Chosen(Verdict::Deny),
+            (1, _) if chosen.is_empty() => Said::Chosen(Verdict::Deny),
+            (code, _) => {
                 let last = output.err().lines().last().map(visible).unwrap_or_default();
                 Said::Failed(format!("it ended with {code}: {last}"))
             }
@@ -293,8 +301,7 @@ impl Prompts {
                 () = self.shared.over(&question.id) => return,
             };
             let verdict = match said {
-                Said::Yes => Verdict::AllowOnce,
-                Said::No => Verdict::Deny,
+                Said::Chosen(verdict) => verdict,
                 Said::TooSoon => continue,
                 Said::Failed(why) => {
                     tracing::warn!("the prompt command answered nothing: {why}");

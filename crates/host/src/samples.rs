@@ -2,7 +2,7 @@
 
 use approvals::{Asker, Draft};
 use protocol::Millis;
-use protocol::question::{Evidence, Fact, FileLine, Question, Tier};
+use protocol::question::{Answers, Evidence, Fact, FileLine, Question, Tier};
 
 pub fn question(n: u8, title: &str, expires_at: Millis) -> Question {
     Question {
@@ -18,6 +18,7 @@ pub fn question(n: u8, title: &str, expires_at: Millis) -> Question {
         warnings: vec![],
         argv: vec!["git".into(), "push".into()],
         remember: None,
+        answers: Answers::default(),
         created_at: 0,
         expires_at,
         digest: format!("d{n}"),
@@ -50,6 +51,7 @@ pub fn draft(title: &str) -> Draft {
         argv: vec!["git".into(), "push".into()],
         plan: String::new(),
         remember: None,
+        answers: Answers::default(),
         timeout: None,
     }
 }

@@ -645,6 +645,8 @@ pub enum ErrorCode {
     TooSoon,
     /// This kind of question cannot be remembered.
     NotRememberable,
+    /// The question has no such answer.
+    NotOffered,
     /// The screen is locked: nothing can be allowed from it.
     Locked,
     /// It was tried and failed.

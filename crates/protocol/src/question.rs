@@ -30,6 +30,9 @@ pub struct Question {
     pub argv: Vec<String>,
     /// What a remembered yes would cover; none when this is asked every time.
     pub remember: Option<Remember>,
+    /// What can be answered. An answer that is not among these is refused.
+    #[serde(default)]
+    pub answers: Answers,
     #[cfg_attr(feature = "bindings", ts(type = "number"))]
     pub created_at: Millis,
     #[cfg_attr(feature = "bindings", ts(type = "number"))]
@@ -39,9 +42,10 @@ pub struct Question {
 }
 
 impl Question {
-    /// Its title says all a person must know: a surface that shows no more may offer a yes.
+    /// Its title says all a person must know, and yes or no is all they can say: a surface that shows
+    /// no more may offer a yes.
     pub fn is_plain(&self) -> bool {
-        self.tier == Tier::Routine && self.warnings.is_empty()
+        self.tier == Tier::Routine && self.warnings.is_empty() && self.answers.without.is_none()
     }
 
     /// The digest of everything a person decides on. `plan` is what will run and cannot be shown
@@ -57,9 +61,36 @@ impl Question {
             self.evidence,
             self.warnings,
             self.argv,
+            self.answers,
             plan
         ]);
         Sha256::digest(shown.to_string().as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
+    }
+}
+
+/// What a question can be answered with, each as it is called on a button.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Answers {
+    /// [`Verdict::AllowOnce`]: “Allow once”, “Copy”.
+    pub yes: String,
+    /// [`Verdict::Remember`]: “Allow and remember”.
+    pub remember: String,
+    /// [`Verdict::Without`]: “Without these files”. None where there is nothing to leave out.
+    pub without: Option<String>,
+    /// [`Verdict::Deny`]: “Deny”, “Cancel”.
+    pub no: String,
+}
+
+impl Default for Answers {
+    fn default() -> Self {
+        Self {
+            yes: "Allow once".into(),
+            remember: "Allow and remember".into(),
+            without: None,
+            no: "Deny".into(),
+        }
     }
 }
 
@@ -211,7 +242,16 @@ pub enum Verdict {
         #[cfg_attr(feature = "bindings", ts(type = "number"))]
         seconds: u64,
     },
+    /// It may go on, without the files that the question lists. Only where a question offers that.
+    Without,
     Deny,
+}
+
+impl Verdict {
+    /// Something goes on after it, so it must have been meant: a yes, whole or in part.
+    pub fn lets_go_on(self) -> bool {
+        self != Verdict::Deny
+    }
 }
 
 /// Where an answer was given.
@@ -250,7 +290,7 @@ impl Surface {
     }
 }
 
-/// How a question ended. Everything but `Allowed` and `Granted` is a no.
+/// How a question ended. Everything but `Allowed` and `Granted` is a no to what the question lists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 #[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
@@ -259,6 +299,9 @@ pub enum Outcome {
     Allowed { by: Surface },
     #[serde(rename_all = "camelCase")]
     Granted { grant: GrantId },
+    /// It goes on without the files that the question lists.
+    #[serde(rename_all = "camelCase")]
+    Without { by: Surface },
     #[serde(rename_all = "camelCase")]
     Denied { by: Surface },
     /// Nobody answered in time.
@@ -278,6 +321,11 @@ pub enum Outcome {
 impl Outcome {
     pub fn is_yes(&self) -> bool {
         matches!(self, Outcome::Allowed { .. } | Outcome::Granted { .. })
+    }
+
+    /// Something goes on, if not all that was asked for.
+    pub fn goes_on(&self) -> bool {
+        self.is_yes() || matches!(self, Outcome::Without { .. })
     }
 }
 

@@ -7,7 +7,7 @@ use crate::registration::Registration;
 use crate::server::{BoxState, Shared};
 use approvals::{Asker, Draft};
 use protocol::exit;
-use protocol::question::{Evidence, Outcome, Tier};
+use protocol::question::{Answers, Evidence, Outcome, Tier};
 use protocol::rpc::Envelope;
 use protocol::text::visible;
 use serde_json::{Value, json};
@@ -95,6 +95,7 @@ impl Call {
             argv: Vec::new(),
             plan: String::new(),
             remember: None,
+            answers: Answers::default(),
             timeout: None,
         }
     }

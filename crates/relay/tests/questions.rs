@@ -67,6 +67,22 @@ over_both_carriers! {
         assert_eq!(nobody, Err(AnswerError::NotPending));
     }
 
+    async fn going_on_without_files_pushes_nothing(carrier) {
+        let world = World::new(carrier).await;
+        commit(&world.inside, "a", "one");
+        let answers = async {
+            let q = world.question().await;
+            let surfaces = [Surface::Window, Surface::Cli, Surface::Dialog];
+            let refused = surfaces.map(|by| world.broker.answer(&q.id, &q.digest, Verdict::Without, by));
+            world.broker.answer(&q.id, &q.digest, Verdict::Deny, Surface::Cli).unwrap();
+            refused
+        };
+        let (envelope, refused) = tokio::join!(world.call("git.push", json!({})), answers);
+        assert_eq!(refused, [Err(AnswerError::NotOffered); 3]);
+        assert_eq!(envelope.exit_code, 10);
+        assert!(world.at_remote(BRANCH).is_none());
+    }
+
     async fn relay_19_51_a_caller_that_leaves_takes_its_question_with_it(carrier) {
         let world = World::new(carrier).await;
         let log = linear(&world);

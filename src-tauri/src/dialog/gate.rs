@@ -1,6 +1,6 @@
 //! When the yes can be pressed: not before a person could have read the question.
 //!
-//! Two conditions. The dialog has been on screen as it is for a moment, so that a click or key on
+//! Two conditions; going on without the listed files needs only the first. The dialog has been on screen as it is for a moment, so that a click or key on
 //! its way to another window, or to another button, is not an answer. And where the question does
 //! not fit, its end was scrolled into view. The broker holds the first one again by itself.
 
@@ -24,10 +24,11 @@ pub fn guard(layout: &Layout) -> Rc<Gate> {
         on_screen_long_enough: Cell::new(false),
         read: Cell::new(false),
         allow: layout.allow.downgrade(),
+        without: layout.without.as_ref().map(ObjectExt::downgrade),
         hint: layout.hint.downgrade(),
         scrolled: scrolled.downgrade(),
     });
-    layout.allow.set_sensitive(false);
+    gate.shut();
     let of_map = gate.clone();
     layout.dialog.connect_map(move |_| of_map.begin());
     let of_scroll = gate.clone();
@@ -44,6 +45,7 @@ pub struct Gate {
     /// The end of the question has been in view.
     read: Cell<bool>,
     allow: glib::WeakRef<gtk::Widget>,
+    without: Option<glib::WeakRef<gtk::Widget>>,
     hint: glib::WeakRef<gtk::Label>,
     scrolled: glib::WeakRef<gtk::Adjustment>,
 }
@@ -52,9 +54,7 @@ impl Gate {
     /// The dialog came up, or what the yes means has changed: it waits anew.
     pub fn begin(self: &Rc<Self>) {
         self.on_screen_long_enough.set(false);
-        if let Some(allow) = self.allow.upgrade() {
-            allow.set_sensitive(false);
-        }
+        self.shut();
         let (gate, round) = (self.clone(), self.round.get() + 1);
         self.round.set(round);
         glib::timeout_add_local_once(GRACE, move || {
@@ -63,6 +63,16 @@ impl Gate {
                 gate.look();
             }
         });
+    }
+
+    fn shut(&self) {
+        for button in [self.allow.upgrade(), self.without()].into_iter().flatten() {
+            button.set_sensitive(false);
+        }
+    }
+
+    fn without(&self) -> Option<gtk::Widget> {
+        self.without.as_ref().and_then(glib::WeakRef::upgrade)
     }
 
     /// What is pressed now is meant for this dialog.
@@ -75,6 +85,9 @@ impl Gate {
         // Before it is drawn an area of no height seems to show its end.
         if !self.on_screen_long_enough.get() || scrolled.page_size() < 1.0 {
             return;
+        }
+        if let Some(without) = self.without() {
+            without.set_sensitive(true);
         }
         if at_end(scrolled.value(), scrolled.page_size(), scrolled.upper()) {
             self.read.set(true);

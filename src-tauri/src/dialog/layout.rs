@@ -10,7 +10,7 @@ use gtk::gdk::{self, keys::constants};
 use gtk::glib::{self, ControlFlow, Propagation};
 use gtk::pango::{self, AttrList};
 use gtk::prelude::*;
-use protocol::question::{Question, Tier, Verdict};
+use protocol::question::{Answers, Question, Tier, Verdict};
 use protocol::{BoxName, Millis, text};
 
 const WIDTH: i32 = 580;
@@ -26,6 +26,8 @@ const BESIDE_BAR: i32 = 4;
 /// What is no answer: opens or closes the rule, mutes the box.
 pub const REMEMBER: gtk::ResponseType = gtk::ResponseType::Other(1);
 pub const MUTE: gtk::ResponseType = gtk::ResponseType::Other(2);
+/// Goes on without the files that the question lists.
+pub const WITHOUT: gtk::ResponseType = gtk::ResponseType::Other(3);
 
 pub struct Layout {
     pub dialog: gtk::Dialog,
@@ -33,6 +35,9 @@ pub struct Layout {
     /// Says what is still to do before the question can be allowed.
     pub hint: gtk::Label,
     pub allow: gtk::Widget,
+    /// Only where the question offers it.
+    pub without: Option<gtk::Widget>,
+    answers: Answers,
     deny: gtk::Widget,
     /// The rule in the making, and the button that opens it; none when there can be no rule.
     remember: Option<(Form, gtk::Widget)>,
@@ -67,15 +72,21 @@ impl Layout {
         let remember = form.map(|form| (form, aside(&dialog, "Remember…", REMEMBER)));
         let mute = aside(&dialog, "Mute box", MUTE);
         mute.set_tooltip_text(Some(MUTES));
-        let allow = dialog.add_button(ONCE, gtk::ResponseType::Accept);
-        let deny = dialog.add_button("Deny", gtk::ResponseType::Reject);
+        let answers = question.answers.clone();
+        let without = answers.without.as_ref().map(|label| dialog.add_button(label, WITHOUT));
+        let allow = dialog.add_button(&answers.yes, gtk::ResponseType::Accept);
+        let deny = dialog.add_button(&answers.no, gtk::ResponseType::Reject);
         dialog.set_default_response(gtk::ResponseType::Reject);
+        if without.is_some() {
+            keep_own_widths(&deny);
+        }
         content.show_all();
         hint.set_visible(fit(&scroller, 0) == Fit::Scrolls);
         // Focus on the text would scroll it into view, past what comes before it.
         dialog.set_focus(Some(&deny));
         scroll_by_keys(&dialog, &scroller);
-        let layout = Self { dialog, scroller, hint, allow, deny, remember, place, ending };
+        let layout =
+            Self { dialog, scroller, hint, allow, without, answers, deny, remember, place, ending };
         layout.tell_readers(question, &mute);
         layout
     }
@@ -86,6 +97,9 @@ impl Layout {
         readers::call(&self.scroller, "What it would do", "Where, on what, and the exact command");
         readers::describe(&self.allow, READ_ONCE);
         readers::describe(&self.deny, "Says no: nothing is done");
+        if let Some(without) = &self.without {
+            readers::describe(without, READ_WITHOUT);
+        }
         readers::describe(mute, MUTES);
         if let Some((_, button)) = &self.remember {
             readers::describe(button, "Opens the choices of a rule; allows nothing yet");
@@ -119,8 +133,13 @@ impl Layout {
         let room = if open { form.root.preferred_height_for_width(WIDTH).1 + GAP } else { 0 };
         fit(&self.scroller, room);
         set_label(button, if open { "Back" } else { "Remember…" });
-        set_label(&self.allow, if open { "Allow and remember" } else { ONCE });
+        let Answers { yes, remember, .. } = &self.answers;
+        set_label(&self.allow, if open { remember } else { yes });
         readers::describe(&self.allow, if open { READ_RULE } else { READ_ONCE });
+        // No rule is made of it.
+        if let Some(without) = &self.without {
+            without.set_visible(!open);
+        }
         // Whatever had the focus meant something else a moment ago.
         self.dialog.set_focus(Some(&self.deny));
         self.dialog.resize(1, 1);
@@ -143,9 +162,9 @@ impl Layout {
     }
 }
 
-const ONCE: &str = "Allow once";
 const MUTES: &str = "Denies what this box asks for an hour";
 const READ_ONCE: &str = "Lets the box do exactly this, this once";
+const READ_WITHOUT: &str = "Lets it go on, and copies none of these files";
 const READ_RULE: &str = "Lets the box do this, and makes the rule that is shown";
 
 /// A button on the other side, away from the answers.
@@ -155,6 +174,15 @@ fn aside(dialog: &gtk::Dialog, label: &str, response: gtk::ResponseType) -> gtk:
         buttons.set_child_secondary(&button, true);
     }
     button
+}
+
+/// Five buttons as wide as the widest would make the dialog wider than what it says.
+fn keep_own_widths(one: &gtk::Widget) {
+    if let Some(buttons) = one.parent().and_downcast::<gtk::ButtonBox>() {
+        for button in buttons.children() {
+            buttons.set_child_non_homogeneous(&button, true);
+        }
+    }
 }
 
 fn set_label(button: &gtk::Widget, label: &str) {

@@ -47,6 +47,7 @@ pub fn size(bytes: u64) -> String {
 pub fn ending(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Allowed { by } => format!("Allowed {}", place(*by)),
+        Outcome::Without { by } => format!("Without these files, said {}", place(*by)),
         Outcome::Denied { by } => format!("Denied {}", place(*by)),
         Outcome::Granted { .. } => "Allowed by a rule".into(),
         Outcome::Expired => "Nobody answered in time: denied".into(),
@@ -95,6 +96,8 @@ mod tests {
     #[test]
     fn an_end_says_where() {
         assert_eq!(ending(&Outcome::Denied { by: Surface::Terminal }), "Denied in the terminal");
+        let without = ending(&Outcome::Without { by: Surface::Window });
+        assert_eq!(without, "Without these files, said in the window");
         assert_eq!(ending(&Outcome::Muted), "The box is muted: denied");
     }
 }

@@ -5,7 +5,7 @@ import type { Page } from "./state.svelte";
 
 /** The number of a tab. */
 export type Digit = "1" | "2" | "3" | "4" | "5" | "6" | "7";
-export type Action = "down" | "up" | "allow" | "deny" | "escape" | "search" | "open" | Digit | Page;
+export type Action = "down" | "up" | "allow" | "deny" | "without" | "escape" | "search" | "open" | Digit | Page;
 
 const PREFIX_MS = 1000;
 const DIGITS: readonly Digit[] = ["1", "2", "3", "4", "5", "6", "7"];
@@ -14,6 +14,7 @@ const PLAIN: Record<string, Action> = {
   k: "up",
   a: "allow",
   d: "deny",
+  w: "without",
   "/": "search",
   Escape: "escape",
   Enter: "open",
@@ -46,7 +47,7 @@ export class Keys {
     this.#prefixAt = event.timeStamp;
     const action = afterG ? AFTER_G[event.key] : PLAIN[event.key];
     // Whoever types `g a` slowly wants to see the activity: that must not allow anything.
-    if (prefixed && action === "allow") return null;
+    if (prefixed && (action === "allow" || action === "without")) return null;
     const moves = action === "down" || action === "up";
     return action && (moves || !event.repeat) ? action : null;
   }

@@ -32,7 +32,7 @@ import { type Ask, Asks } from "./asks.svelte";
 import { type History, remembered } from "./history";
 import { NewBox } from "./newbox.svelte";
 import type { Wish } from "./remember";
-import { NO_LONGER_OPEN, answerProblem, asControlError, isYes, outcomeWords } from "./words";
+import { NO_LONGER_OPEN, answerProblem, asControlError, goesOn, outcomeWords } from "./words";
 
 export const ENDING_MS = 2000;
 /** How often what boxes use is measured, while somebody looks. */
@@ -299,7 +299,7 @@ export class AppState {
 
   #resolved(id: QuestionId, outcome: Outcome): void {
     const ask = this.asks.find(id);
-    if (ask) this.#end(ask, outcomeWords(outcome), isYes(outcome));
+    if (ask) this.#end(ask, outcomeWords(outcome), goesOn(outcome));
   }
 
   /**

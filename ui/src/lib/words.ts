@@ -26,6 +26,8 @@ export function outcomeWords(outcome: Outcome): string {
   switch (outcome.kind) {
     case "allowed":
       return `Allowed ${WHERE[outcome.by]}`;
+    case "without":
+      return `Without these files, said ${WHERE[outcome.by]}`;
     case "denied":
       return `Denied ${WHERE[outcome.by]}`;
     case "granted":
@@ -45,8 +47,9 @@ export function outcomeWords(outcome: Outcome): string {
   }
 }
 
-export function isYes(outcome: Outcome): boolean {
-  return outcome.kind === "allowed" || outcome.kind === "granted";
+/** Something goes on, if not all that was asked for. */
+export function goesOn(outcome: Outcome): boolean {
+  return outcome.kind === "allowed" || outcome.kind === "granted" || outcome.kind === "without";
 }
 
 /** A symbol and words: the state never depends on colour alone. */

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{BoxFuture, Scope};
 use protocol::BoxName;
-use protocol::question::{Evidence, Fact, Reach};
+use protocol::question::{Answers, Evidence, Fact, Reach};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 mod machine;
@@ -126,6 +126,7 @@ fn draft(title: &str) -> Draft {
             kind: Some(scope("origin *", "push to any branch")),
             only: None,
         }),
+        answers: Answers::default(),
         timeout: None,
     }
 }
@@ -383,6 +384,62 @@ async fn what_is_asked_every_time_cannot_be_remembered_by_any_way_in() {
     }
 }
 
+fn with_files(title: &str) -> Draft {
+    let without = Some("Without these files".into());
+    Draft { answers: Answers { without, ..Answers::default() }, ..draft(title) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn going_on_without_is_an_answer_of_its_own_and_makes_no_rule() {
+    let (broker, notes, screen) = broker();
+    let task = asked_with(&broker, with_files("copy")).await;
+    let q = question(&broker, "copy");
+    assert_eq!(q.answers.without.as_deref(), Some("Without these files"));
+    tokio::time::advance(Duration::from_secs(1)).await;
+    broker.answer(&q.id, &q.digest, Verdict::Without, Surface::Dialog).unwrap();
+    let outcome = task.await.unwrap().unwrap();
+    assert_eq!(outcome, Outcome::Without { by: Surface::Dialog });
+    assert!(!outcome.is_yes() && outcome.goes_on());
+    assert_eq!(*notes.log.lock().unwrap(), ["asked copy", "Without { by: Dialog }"]);
+    assert_eq!(screen.seen(), ["show copy", "gone copy"]);
+    assert!(notes.grants.lock().unwrap().is_empty());
+    // It was no denial either: three of them do not silence anybody.
+    for _ in 0..3 {
+        let task = asked_with(&broker, with_files("copy")).await;
+        let q = question(&broker, "copy");
+        broker.answer(&q.id, &q.digest, Verdict::Without, Surface::Cli).unwrap();
+        assert!(task.await.unwrap().unwrap().goes_on());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn going_on_without_is_refused_where_it_is_not_offered_and_held_up_like_a_yes() {
+    let (broker, ..) = broker();
+    let task = asked(&broker, "push").await;
+    let q = question(&broker, "push");
+    tokio::time::advance(Duration::from_secs(1)).await;
+    for by in [Surface::Window, Surface::Cli, Surface::Dialog, Surface::PromptCommand] {
+        let refused = broker.answer(&q.id, &q.digest, Verdict::Without, by);
+        assert_eq!(refused, Err(AnswerError::NotOffered), "{by:?}");
+    }
+    assert_eq!(broker.pending().len(), 1, "it is still open");
+    task.abort();
+    let _ = task.await;
+
+    let task = asked_with(&broker, with_files("copy")).await;
+    let q = question(&broker, "copy");
+    let without = |digest: &str, by| broker.answer(&q.id, digest, Verdict::Without, by);
+    assert_eq!(without(&q.digest, Surface::Window), Err(AnswerError::TooSoon));
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(without("0", Surface::Cli), Err(AnswerError::DigestMismatch));
+    broker.set_locked(true);
+    assert_eq!(without(&q.digest, Surface::Window), Err(AnswerError::Locked));
+    broker.set_locked(false);
+    assert_eq!(without(&q.digest, Surface::Window), Err(AnswerError::TooSoon));
+    assert_eq!(broker.pending().len(), 1);
+    task.abort();
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_rule_is_kept_although_its_caller_left() {
     let (broker, notes, _) = broker();
@@ -541,7 +598,7 @@ async fn relay_a24_relay_19_55_nothing_of_a_question_is_cut() {
 async fn relay_a25_every_part_a_person_sees_and_the_plan_is_in_the_digest() {
     let plain = draft("one").fingerprint();
     assert_eq!(draft("one").fingerprint(), plain);
-    let changes: [fn(&mut Draft); 9] = [
+    let changes: [fn(&mut Draft); 10] = [
         |d| d.title = "two".into(),
         |d| d.target = "elsewhere".into(),
         |d| d.tier = Tier::Sensitive,
@@ -550,6 +607,7 @@ async fn relay_a25_every_part_a_person_sees_and_the_plan_is_in_the_digest() {
         |d| d.plan = "another oid".into(),
         |d| d.method = "git.fetch".into(),
         |d| d.evidence.body = vec!["line".into()],
+        |d| d.answers.without = Some("Without these files".into()),
         |d| d.asker.box_id = "b00000002".parse().unwrap(),
     ];
     for change in changes {

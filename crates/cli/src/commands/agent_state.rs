@@ -73,21 +73,21 @@ struct ApproveArgs {
     yes: approve::Args,
 
     /// Say no
-    #[arg(long, conflicts_with_all = ["remember", "reach", "kind"])]
+    #[arg(long, conflicts_with_all = ["remember", "reach", "kind", "without"])]
     deny: bool,
 
     /// The same as --deny: the command in the box ends, and a no is never remembered
-    #[arg(long, conflicts_with_all = ["deny", "remember", "reach", "kind"])]
+    #[arg(long, conflicts_with_all = ["deny", "remember", "reach", "kind", "without"])]
     cancel: bool,
 
     /// Choose one of the answers it offers, as `approvals --json` names them: 1 or deny, 2 or once,
-    /// 3 or box, 4 or project, 5 or everywhere. The last three are remembered, for an hour or for as
-    /// long as --for says
+    /// 3 or box, 4 or project, 5 or everywhere, 6 or without. 3 to 5 are remembered, for an hour or for
+    /// as long as --for says; 6 makes a box without the files that its question lists
     #[arg(
         long,
         value_name = "ANSWER",
         value_parser = Offer::parse,
-        conflicts_with_all = ["deny", "cancel", "reach", "kind"]
+        conflicts_with_all = ["deny", "cancel", "reach", "kind", "without"]
     )]
     option: Option<Offer>,
 }

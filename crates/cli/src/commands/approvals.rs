@@ -134,6 +134,7 @@ pub fn ending(outcome: &wire::Outcome) -> String {
     match outcome {
         wire::Outcome::Allowed { by } => format!("allowed {}", at(by)),
         wire::Outcome::Granted { .. } => "allowed by a rule".into(),
+        wire::Outcome::Without { by } => format!("goes on without these files, said {}", at(by)),
         wire::Outcome::Denied { by } => format!("denied {}", at(by)),
         wire::Outcome::Expired => "not answered in time, so denied".into(),
         wire::Outcome::Withdrawn => "withdrawn, the command in the box ended".into(),

@@ -27,6 +27,7 @@ use protocol::text::visible;
   agentbox approve 3fa9c1d2            once
   agentbox approve 3fa9c1d2 --for 1h   and the same again for an hour
   agentbox approve 3fa9c1d2 --for 30d --reach project
+  agentbox approve 3fa9c1d2 --without  the box, but not the files that it lists
   agentbox approve                     the only open question, shown first
   agentbox approve 3fa9c1d2 --digest $DIGEST   from a program that has read it")]
 pub struct Args {
@@ -45,6 +46,10 @@ pub struct Args {
     /// Let the rule cover everything of this kind, not only exactly this
     #[arg(long, requires = "remember")]
     kind: bool,
+
+    /// Make the new box, without the files of this computer that the question lists
+    #[arg(long, conflicts_with_all = ["remember", "reach", "kind"])]
+    without: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -101,6 +106,9 @@ impl Args {
 pub fn run(ctx: &Context, args: Args) -> Outcome {
     let breadth = if args.kind { Breadth::Kind } else { Breadth::Exact };
     answer(ctx, &args.which, |question| {
+        if args.without {
+            return Verdict::Without;
+        }
         let Some(seconds) = args.remember else { return Verdict::AllowOnce };
         let least = || question.remember.as_ref().map(Remember::least).unwrap_or_default();
         Verdict::Remember { reach: args.reach.map_or_else(least, Reach::from), breadth, seconds }
@@ -116,8 +124,9 @@ pub fn answer(ctx: &Context, which: &Which, verdict: impl Fn(&Question) -> Verdi
         None => (only(ctx, &open)?, NamedBy::BoxName),
     };
     let verdict = verdict(question);
+    offered(question, verdict)?;
     let rule = rule(question, verdict)?;
-    if verdict != Verdict::Deny && !ctx.ui.interactive && which.digest.is_none() {
+    if verdict.lets_go_on() && !ctx.ui.interactive && which.digest.is_none() {
         return Err(unread(question, &open));
     }
     let sure = named_by == NamedBy::Id || which.digest.is_some();
@@ -134,6 +143,15 @@ pub fn answer(ctx: &Context, which: &Which, verdict: impl Fn(&Question) -> Verdi
     client.call::<()>(&request).map_err(explain)?;
     ctx.ui.out(&said(question, verdict, rule.as_deref()))?;
     Ok(Exit::OK)
+}
+
+/// The host refuses it, too; here somebody is told what else there is.
+fn offered(question: &Question, verdict: Verdict) -> Result<(), CommandError> {
+    if verdict != Verdict::Without || question.answers.without.is_some() {
+        return Ok(());
+    }
+    Err(CommandError::usage("this question lists no files to go on without")
+        .hint("it can be allowed or denied"))
 }
 
 /// The rule this answer makes, as a sentence.
@@ -197,6 +215,7 @@ fn asked(
     ctx.ui.say(&question::render(ctx.ui.err, question, open, Timestamp::now()));
     let text = match (verdict, rule) {
         (Verdict::Deny, _) => "Deny this?".to_owned(),
+        (Verdict::Without, _) => "Go on without these files?".to_owned(),
         (_, Some(rule)) => format!("Allow this, and keep the rule “{rule}”?"),
         (_, None) => "Allow this once?".to_owned(),
     };
@@ -207,6 +226,7 @@ fn said(question: &Question, verdict: Verdict, rule: Option<&str>) -> String {
     let what = match verdict {
         Verdict::AllowOnce => "allowed once",
         Verdict::Remember { .. } => "allowed",
+        Verdict::Without => "without these files",
         Verdict::Deny => "denied",
     };
     let rule = rule.map(|rule| format!("rule  {rule}\n")).unwrap_or_default();
@@ -241,9 +261,13 @@ mod tests {
     fn the_answer_is_told() {
         let question = samples::questions().remove(0);
         let hour = Verdict::Remember { reach: Reach::Box, breadth: Breadth::Exact, seconds: 3600 };
-        let all =
-            [(Verdict::AllowOnce, None), (hour, Some("Let it until 01:00")), (Verdict::Deny, None)]
-                .map(|(verdict, rule)| said(&question, verdict, rule));
+        let all = [
+            (Verdict::AllowOnce, None),
+            (hour, Some("Let it until 01:00")),
+            (Verdict::Without, None),
+            (Verdict::Deny, None),
+        ]
+        .map(|(verdict, rule)| said(&question, verdict, rule));
         insta::assert_snapshot!(all.concat());
     }
 

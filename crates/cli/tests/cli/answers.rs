@@ -109,6 +109,26 @@ fn what_is_asked_every_time_is_not_remembered() {
 }
 
 #[test]
+fn a_box_is_made_without_the_files_where_a_question_lists_some() {
+    let host = host_with(vec![a_question()]);
+    let output = host.run(&["approve", "3fa9", "--digest", "d", "--without"]);
+    output.exits(2).says("lists no files");
+    host.never_asked("answer");
+
+    let mut files = a_question();
+    files.answers.without = Some("Without these files".into());
+    let host = host_with(vec![files]);
+    // The box is made: a program must say what it has read, as for a yes.
+    host.run(&["approve", "3fa9", "--without"]).exits(2).says("--digest");
+    host.run(&["approve", "3fa9", "--without", "--for", "1h"]).exits(2).says("cannot be used with");
+    host.never_asked("answer");
+    let output = host.run(&["approve", "3fa9", "--digest", "d", "--without"]).exits(0);
+    assert!(output.stdout.starts_with("without these files  fix-login"), "{output:?}");
+    let answer = host.asked_once("answer");
+    assert_eq!((&answer["verdict"]["kind"], &answer["digest"]), (&"without".into(), &"d".into()));
+}
+
+#[test]
 fn deny_denies() {
     let host = host_with(vec![a_question()]);
     let output = host.run(&["deny", "fix-login"]).exits(0);

@@ -4,7 +4,7 @@ use nix::pty::{OpenptyResult, Winsize, openpty};
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{ControlError, EngineStatus, HostEvent, HostStatus, Request};
 use protocol::frame::{self, Kind};
-use protocol::question::{Commit, Evidence, Question, Remember, Tier};
+use protocol::question::{Answers, Commit, Evidence, Question, Remember, Tier};
 use serde::Serialize;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -296,6 +296,7 @@ pub fn a_question() -> Question {
             kind: Some("push to any branch of github.com/acme/shop-api".into()),
             only: None,
         }),
+        answers: Answers::default(),
         created_at: 0,
         expires_at: 0,
         digest: "the-digest".into(),

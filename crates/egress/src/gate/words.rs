@@ -7,7 +7,7 @@ use crate::policy::PathKind;
 use crate::ports::Ask;
 use crate::request::Scheme;
 use approvals::{Asker, Draft, Rememberable, Scope};
-use protocol::question::{Evidence, Fact, Reach, Tier};
+use protocol::question::{Answers, Evidence, Fact, Reach, Tier};
 use protocol::text::{shortened, visible};
 use std::time::Duration;
 
@@ -41,6 +41,7 @@ pub fn draft(ask: &Ask, asker: Asker, offer: &Offer<'_>, timeout: Duration) -> D
         argv: vec![visible(&ask.method), shown],
         plan: format!("{} {} {}", ask.port, ask.websocket, ask.path),
         remember: Some(remember(offer)),
+        answers: Answers::default(),
         timeout: Some(timeout),
     }
 }

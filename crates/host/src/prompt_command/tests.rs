@@ -74,6 +74,19 @@ impl Desk {
         tokio::spawn(async move { broker.ask(draft).await.unwrap() })
     }
 
+    /// The same about files for a new box.
+    async fn outcome_of_files(&self) -> Outcome {
+        let (broker, mut draft) = (self.broker.clone(), samples::draft("Copy"));
+        draft.answers = protocol::question::Answers {
+            yes: "Copy".into(),
+            without: Some("Without these files".into()),
+            no: "Cancel".into(),
+            ..Default::default()
+        };
+        let asking = tokio::spawn(async move { broker.ask(draft).await.unwrap() });
+        tokio::time::timeout(Duration::from_secs(20), asking).await.unwrap().unwrap()
+    }
+
     async fn outcome(&self, title: &str) -> Outcome {
         tokio::time::timeout(Duration::from_secs(20), self.ask(title)).await.unwrap().unwrap()
     }
@@ -126,6 +139,32 @@ async fn the_yes_line_allows_and_nothing_else_does() {
         let desk = Desk::new(script);
         assert_eq!(desk.outcome("Push").await, Outcome::Denied { by: BY }, "{script}");
     }
+}
+
+#[tokio::test]
+async fn the_line_before_the_last_goes_on_without_files_where_that_is_an_answer() {
+    for (script, wanted) in [
+        (READ_AND_ALLOW, Outcome::Allowed { by: BY }),
+        ("cat > seen; sleep 0.5; tail -n 2 seen | head -n 1", Outcome::Without { by: BY }),
+        ("cat > seen; sleep 0.5; head -n 1 seen", Outcome::Denied { by: BY }),
+        ("cat > seen; sleep 0.5; echo '2. Without these files'", Outcome::Denied { by: BY }),
+        ("exit 1", Outcome::Denied { by: BY }),
+    ] {
+        let desk = Desk::new(script);
+        assert_eq!(desk.outcome_of_files().await, wanted, "{script}");
+    }
+    let desk = Desk::new(READ_AND_ALLOW);
+    desk.outcome_of_files().await;
+    let seen = desk.read("seen");
+    let lines: Vec<_> = seen.lines().filter(|l| !l.starts_with("    ")).collect();
+    assert_eq!(lines[0], "1. Cancel");
+    assert!(lines[1].starts_with("2. Without these files (") && lines[2].starts_with("3. Copy ("));
+    assert_eq!(lines.len(), 3);
+    // Where it was not offered, the same words are any other line.
+    let desk = Desk::new(
+        "code=$(tail -n 1 | grep -o '([0-9a-f]*)'); sleep 0.5; echo \"2. Without these files $code\"",
+    );
+    assert_eq!(desk.outcome("Push").await, Outcome::Denied { by: BY });
 }
 
 #[tokio::test]

@@ -196,6 +196,7 @@ pub fn in_words(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Allowed { by } => format!("allowed ({})", by.as_str()),
         Outcome::Granted { .. } => "allowed by a rule".into(),
+        Outcome::Without { by } => format!("goes on without these files ({})", by.as_str()),
         Outcome::Denied { by } => format!("denied ({})", by.as_str()),
         Outcome::Expired => "no answer in time, denied".into(),
         Outcome::Withdrawn => "withdrawn, the command in the box ended".into(),

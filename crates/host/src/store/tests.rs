@@ -1,6 +1,6 @@
 use super::*;
 use protocol::audit::{AuditRecord, AuditVerdict};
-use protocol::question::{Evidence, Grant, Outcome, Question, Reach, Surface, Tier};
+use protocol::question::{Answers, Evidence, Grant, Outcome, Question, Reach, Surface, Tier};
 use protocol::{BoxId, GrantId, QuestionId};
 
 fn entry(summary: &str) -> Entry {
@@ -26,6 +26,7 @@ fn question(id: u8) -> Question {
         warnings: vec![],
         argv: vec!["git".into()],
         remember: None,
+        answers: Answers::default(),
         created_at: 1,
         expires_at: 2,
         digest: "d".into(),

@@ -3,6 +3,6 @@ import type { GrantId } from "./GrantId";
 import type { Surface } from "./Surface";
 
 /**
- * How a question ended. Everything but `Allowed` and `Granted` is a no.
+ * How a question ended. Everything but `Allowed` and `Granted` is a no to what the question lists.
  */
-export type Outcome = { "kind": "allowed", by: Surface, } | { "kind": "granted", grant: GrantId, } | { "kind": "denied", by: Surface, } | { "kind": "expired" } | { "kind": "withdrawn" } | { "kind": "hostStopped" } | { "kind": "tooMany" } | { "kind": "muted" } | { "kind": "nobody" };
+export type Outcome = { "kind": "allowed", by: Surface, } | { "kind": "granted", grant: GrantId, } | { "kind": "without", by: Surface, } | { "kind": "denied", by: Surface, } | { "kind": "expired" } | { "kind": "withdrawn" } | { "kind": "hostStopped" } | { "kind": "tooMany" } | { "kind": "muted" } | { "kind": "nobody" };

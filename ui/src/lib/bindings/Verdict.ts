@@ -5,4 +5,4 @@ import type { Reach } from "./Reach";
 /**
  * What a person can say.
  */
-export type Verdict = { "kind": "allowOnce" } | { "kind": "remember", reach: Reach, breadth: Breadth, seconds: number, } | { "kind": "deny" };
+export type Verdict = { "kind": "allowOnce" } | { "kind": "remember", reach: Reach, breadth: Breadth, seconds: number, } | { "kind": "without" } | { "kind": "deny" };

@@ -11,6 +11,7 @@ enum Step {
         of: u8,
         method: bool,
         rememberable: bool,
+        files: bool,
         seconds: Option<u64>,
     },
     /// To one of the open questions, or to one that is over.
@@ -55,10 +56,12 @@ fn surface() -> impl Strategy<Value = Surface> {
 fn step() -> impl Strategy<Value = Step> {
     let seconds = proptest::option::of(1_u64..1000);
     prop_oneof![
-        6 => (0..2_u8, any::<bool>(), any::<bool>(), seconds.clone()).prop_map(
-            |(of, method, rememberable, seconds)| Step::Ask { of, method, rememberable, seconds }
+        6 => (0..2_u8, any::<bool>(), any::<bool>(), any::<bool>(), seconds.clone()).prop_map(
+            |(of, method, rememberable, files, seconds)| {
+                Step::Ask { of, method, rememberable, files, seconds }
+            }
         ),
-        8 => (0..12_usize, 0..4_u8, surface(), any::<bool>()).prop_map(
+        8 => (0..12_usize, 0..5_u8, surface(), any::<bool>()).prop_map(
             |(which, verdict, by, honest)| Step::Answer { which, verdict, by, honest }
         ),
         2 => (0..12_usize).prop_map(|which| Step::Leave { which }),
@@ -193,8 +196,9 @@ impl Run {
 
     async fn step(&mut self, step: Step) {
         match step {
-            Step::Ask { of, method, rememberable, seconds } => {
-                let mut draft = draft(&format!("q{}", self.asking.len()));
+            Step::Ask { of, method, rememberable, files, seconds } => {
+                let title = format!("q{}", self.asking.len());
+                let mut draft = if files { with_files(&title) } else { draft(&title) };
                 draft.asker.box_id = format!("b0000000{of}").parse().unwrap();
                 draft.method = if method { "git.push" } else { "gh.pr.create" }.into();
                 draft.timeout = seconds.map(Duration::from_secs);
@@ -249,6 +253,7 @@ impl Run {
             0 => Verdict::Deny,
             1 => REMEMBER,
             2 => Verdict::Remember { reach: Reach::Box, breadth: Breadth::Kind, seconds: 10 },
+            3 => Verdict::Without,
             _ => Verdict::AllowOnce,
         };
         let digest = if honest { question.digest.as_str() } else { "0" };
@@ -267,8 +272,11 @@ impl Run {
         {
             assert!(since.elapsed() >= Limits::default().grace, "allowed unread");
         }
-        if verdict != Verdict::AllowOnce {
+        if matches!(verdict, Verdict::Remember { .. }) {
             assert!(question.remember.is_some(), "remembered what cannot be");
+        }
+        if verdict == Verdict::Without {
+            assert!(question.answers.without.is_some(), "went on without what is not listed");
         }
     }
 
@@ -290,7 +298,13 @@ impl Run {
                 }
                 Outcome::Allowed { .. } => {
                     let verdict = id.and_then(|id| self.taken.get(id));
-                    assert!(verdict.is_some_and(|v| *v != Verdict::Deny), "a yes nobody gave");
+                    let yes =
+                        verdict.is_some_and(|v| !matches!(v, Verdict::Deny | Verdict::Without));
+                    assert!(yes, "a yes nobody gave");
+                }
+                Outcome::Without { .. } => {
+                    let verdict = id.and_then(|id| self.taken.get(id));
+                    assert_eq!(verdict, Some(&Verdict::Without), "an answer nobody gave");
                 }
                 _ => assert!(!outcome.is_yes()),
             }
@@ -307,8 +321,8 @@ impl Run {
         }
         assert!(gone.values().all(|ends| ends.len() == 1), "one end each");
         for (id, ends) in gone.iter() {
-            let yes = self.taken.get(id).is_some_and(|v| *v != Verdict::Deny);
-            assert_eq!(ends[0].is_yes(), yes, "the screens were told something else");
+            let goes_on = self.taken.get(id).is_some_and(|v| v.lets_go_on());
+            assert_eq!(ends[0].goes_on(), goes_on, "the screens were told something else");
         }
         for grant in witness.grants.lock().unwrap().iter() {
             assert_eq!(grant.reach, Reach::Box);

@@ -23,7 +23,7 @@ use std::sync::mpsc::{self, SyncSender};
 const CODE: usize = 4;
 const MUTE: u64 = 3600;
 const HELP: &str = "Type `allow CODE`, `deny CODE`, `remember CODE` to allow it again without \
-asking, `mute CODE` to deny that box for an hour, `show` to see what is open, `quit` to leave.";
+asking, `without CODE` to go on without the files it lists, `mute CODE` to deny that box for an hour, `show` to see what is open, `quit` to leave.";
 
 pub fn run(ctx: &Context) -> Outcome {
     if !ctx.ui.interactive {
@@ -198,8 +198,12 @@ impl Session {
             Some(_) => format!("  or  {}", look.bold(&format!("remember {code}"))),
             None => String::new(),
         };
+        let without = match shown.question.answers.without {
+            Some(_) => format!("  or  {}", look.bold(&format!("without {code}"))),
+            None => String::new(),
+        };
         format!(
-            "{}  {}  or  {}{remember}  {}\n\n",
+            "{}  {}  or  {}{without}{remember}  {}\n\n",
             question::shown(look, &shown.question, now.timestamp()),
             look.bold(&format!("allow {code}")),
             look.bold(&format!("deny {code}")),
@@ -230,10 +234,10 @@ impl Session {
                 let all: String = self.open.iter().map(|s| self.show(s, now)).collect();
                 Step::say(all.trim_end())
             }
-            [verb @ ("show" | "allow" | "deny" | "remember" | "mute"), code] => {
+            [verb @ ("show" | "allow" | "deny" | "remember" | "without" | "mute"), code] => {
                 self.act(verb, code, now)
             }
-            ["allow" | "deny" | "remember" | "mute"] => Step::say(self.say_which()),
+            ["allow" | "deny" | "remember" | "without" | "mute"] => Step::say(self.say_which()),
             _ => Step::say(format!("That is no answer. {HELP}")),
         }
     }
@@ -250,6 +254,10 @@ impl Session {
         match verb {
             "allow" => vec![answer(shown, Verdict::AllowOnce)],
             "deny" => vec![answer(shown, Verdict::Deny)],
+            "without" if shown.question.answers.without.is_none() => {
+                Step::say("This question lists no files to go on without.")
+            }
+            "without" => vec![answer(shown, Verdict::Without)],
             "mute" => {
                 let target = Target::id(&shown.question.box_id);
                 vec![Step::Ask(Request::Mute { target, seconds: Some(MUTE) })]

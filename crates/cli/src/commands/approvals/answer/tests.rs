@@ -164,6 +164,23 @@ fn what_is_asked_every_time_cannot_be_remembered() {
 }
 
 #[test]
+fn going_on_without_files_is_offered_where_there_are_some() {
+    let mut files = samples::questions().remove(0);
+    files.answers.without = Some("Without these files".into());
+    let mut with_files = Session::new(Look::PLAIN);
+    let shown = said(&with_files.event(HostEvent::Asked { question: files }, &now()).unwrap());
+    assert!(shown.contains("or  deny 3fa9  or  without 3fa9  or  remember"), "{shown}");
+    assert_eq!(verdict(&with_files.line("without 3fa9", &now())), Some(Verdict::Without));
+    for line in ["without", "w 3fa9", "without 77e0"] {
+        let steps = with_files.line(line, &now());
+        assert!(!steps.iter().any(|s| matches!(s, Step::Ask(_))), "{line:?}: {steps:?}");
+    }
+    let refused = session().line("without 3fa9", &now());
+    assert!(said(&refused).contains("lists no files"), "{refused:?}");
+    assert_eq!(verdict(&refused), None);
+}
+
+#[test]
 fn a_question_that_ends_takes_the_rule_in_the_making_along() {
     let mut session = session();
     session.line("remember 3fa9", &now());
