@@ -39,7 +39,7 @@ async fn follow(api: Api, window: WindowChild, notifier: Notifier, views: watch:
                 }
             }
             Ok(HostEvent::BoxChanged { view }) => {
-                if !live.is_quiet() {
+                if !live.is_quiet() && !api.is_in_front(&view.id) {
                     tell_of_agents(&notifier, &live, &view, &mut told);
                     if has_gone_down(&live, &view) {
                         tokio::spawn(tell_of_end(api.clone(), notifier.clone(), view.clone()));

@@ -29,6 +29,7 @@ mod create_repos;
 mod daemons;
 mod dashboard;
 mod desktop;
+mod desktop_front;
 mod desktop_new_box;
 mod desktop_parts;
 mod doctor;

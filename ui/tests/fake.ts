@@ -145,6 +145,13 @@ export class FakeBackend implements Backend {
     this.opened.push([id, place]);
   }
 
+  /** The boxes whose page was shown, in their order; none for another page. */
+  readonly shown: (BoxId | null)[] = [];
+
+  shows(id: BoxId | null): void {
+    this.shown.push(id);
+  }
+
   async initialPage(): Promise<string> {
     return this.first;
   }

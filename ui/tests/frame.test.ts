@@ -27,6 +27,14 @@ describe("rail and title", () => {
 });
 
 describe("navigation", () => {
+  test("the box whose page is shown is told, and that it no longer is", async () => {
+    const { host, say, user } = await openWindow({ boxes: [box(), box({ id: "b00000002", name: "perf", index: 2 })] });
+    await say({ type: "showWindow", page: "box/b00000001/logs" });
+    await say({ type: "showWindow", page: "box/b00000002" });
+    await user.keyboard("gi");
+    expect(host.shown).toEqual([null, "b00000001", "b00000002", null]);
+  });
+
   test("g b and g i switch pages, b alone does not", async () => {
     const { user } = await openWindow();
     await user.keyboard("b");

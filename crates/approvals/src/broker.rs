@@ -153,6 +153,10 @@ impl Broker {
         shown.for_each(|at| *at = Instant::now());
     }
 
+    pub fn is_locked(&self) -> bool {
+        self.inner.lock().locked
+    }
+
     /// A surface that shows one question after the other shows this one now: a yes waits anew.
     pub fn shown_again(&self, id: &QuestionId) {
         let mut state = self.inner.lock();

@@ -118,6 +118,11 @@ async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
             let making = checkpoint(&api, create, watcher);
             with_progress(making, progress, from, to).await
         }
+        Request::InFront { id } => {
+            let _seen = api.in_front(id);
+            gone(&mut from).await;
+            Ok(())
+        }
         Request::FollowBoxes => follow_boxes(&api, from, to).await,
         Request::FollowUsage { target, every_ms } => {
             let (usage, mut measured) = mpsc::channel(1);
@@ -302,6 +307,7 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             | Request::Subscribe
             | Request::FollowEvents { .. }
             | Request::FollowBoxes
+            | Request::InFront { .. }
             | Request::FollowUsage { .. }
             | Request::Logs { .. }
             | Request::ExportBox { .. }

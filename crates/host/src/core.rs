@@ -45,6 +45,8 @@ pub struct Core {
     pub runtime: tokio::runtime::Handle,
     pub started_at: Millis,
     events: broadcast::Sender<HostEvent>,
+    /// Boxes whose page a person has before them.
+    pub front: crate::front::Front,
     /// Those who follow what happens and could answer.
     watchers: AtomicUsize,
     state: Mutex<State>,
@@ -213,6 +215,7 @@ impl Core {
             runtime: tokio::runtime::Handle::current(),
             started_at: now(),
             events: broadcast::channel(512).0,
+            front: crate::front::Front::default(),
             watchers: AtomicUsize::new(0),
             state: Mutex::new(State {
                 boxes: BTreeMap::new(),

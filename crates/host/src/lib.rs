@@ -32,6 +32,7 @@ mod destroy;
 mod doctor;
 mod engine;
 mod events;
+mod front;
 pub mod home;
 mod integrations;
 mod journal;

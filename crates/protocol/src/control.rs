@@ -119,6 +119,9 @@ pub enum Request {
     TestIntegration { service: String, cwd: Option<String> },
     /// Events until the client leaves; the first is [`HostEvent::Snapshot`]. → never
     Subscribe,
+    /// A person has this box's page before them, for as long as this connection is kept: what they see
+    /// there is told by no notification. → never
+    InFront { id: BoxId },
     /// Opens the window, or brings it to the front, at a page (`inbox`, `boxes`, `box/<id>`). → `()`
     ShowWindow { page: String },
     /// An agent is about to log in inside a box, which is refused where that is switched off.

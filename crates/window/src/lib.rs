@@ -10,11 +10,13 @@
 
 mod files;
 mod flow;
+mod front;
 mod long;
 mod permitted;
 mod running;
 mod stream;
 
+use front::Front;
 use host::client::{Client, ClientError};
 use protocol::control::{ControlError, ErrorCode};
 use running::Running;
@@ -27,11 +29,12 @@ use std::sync::Arc;
 pub struct Window {
     client: Client,
     running: Arc<Running>,
+    front: Arc<Front>,
 }
 
 impl Window {
     pub fn new(home: &Path) -> Self {
-        Self { client: Client::new(home), running: Arc::default() }
+        Self { client: Client::new(home), running: Arc::default(), front: Arc::default() }
     }
 
     pub fn client(&self) -> &Client {

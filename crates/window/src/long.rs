@@ -78,7 +78,8 @@ mod tests {
             {"target": null, "everyMs": 2000}}))
             .is_ok()
         );
-        for request in [json!({"method": "subscribe"}), json!({"method": "stop"}), json!(7)] {
+        let front = json!({"method": "inFront", "params": {"id": "b00000001"}});
+        for request in [json!({"method": "subscribe"}), front, json!({"method": "stop"}), json!(7)] {
             assert_eq!(permitted(request).unwrap_err().code, ErrorCode::Usage);
         }
     }

@@ -129,6 +129,8 @@ pub fn now(request: Value) -> Result<Request, ControlError> {
         | Request::WriteSettings { .. }
         | Request::Await { .. }
         | Request::Subscribe
+        // Said by [`crate::front`], which also knows whether it is so.
+        | Request::InFront { .. }
         | Request::ShowWindow { .. }
         | Request::HandOver
         | Request::Stop => Err(refused()),
@@ -224,6 +226,7 @@ mod tests {
             json!({"method": "setBranch", "params": {"target": {"query": "a", "cwd": null}, "branch": "main"}}),
             json!({"method": "removeCheckpoint", "params": {"id": "agentbox/x:1"}}),
             json!({"method": "subscribe"}),
+            json!({"method": "inFront", "params": {"id": "b00000001"}}),
             json!({"method": "showWindow", "params": {"page": "inbox"}}),
             json!({"method": "handOver"}),
             json!({"method": "stop"}),

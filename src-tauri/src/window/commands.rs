@@ -38,6 +38,12 @@ pub fn initial_page(page: State<'_, Page>) -> String {
     page.to_string()
 }
 
+/// The page shows this box now, or none.
+#[tauri::command]
+pub fn shows(window: State<'_, Window>, id: Option<BoxId>) {
+    window.shows(id);
+}
+
 /// Sends a request and gives its reply; events on the way go to the channel.
 #[tauri::command]
 pub async fn begin(

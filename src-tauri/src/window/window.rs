@@ -9,7 +9,7 @@ use crate::{Failure, chooser, commands, copies, display, home, links, logging, w
 use agentbox_window::Window;
 use std::path::PathBuf;
 use tauri::webview::NewWindowResponse;
-use tauri::{App, Manager, Runtime, WebviewUrl, WebviewWindowBuilder};
+use tauri::{App, Manager, Runtime, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 
 /// The only window's label; the capabilities name it too.
 pub const LABEL: &str = "main";
@@ -37,6 +37,7 @@ pub fn run(page: Page) -> Result<(), Failure> {
             commands::call,
             commands::subscribe,
             commands::initial_page,
+            commands::shows,
             commands::begin,
             commands::hang_up,
             commands::stream,
@@ -71,8 +72,19 @@ fn open(app: &App, home: PathBuf) -> tauri::Result<()> {
         .on_new_window(|_, _| NewWindowResponse::Deny)
         .build()?;
     copies::watch(&window);
+    tell_focus(&window);
     window_state::keep(&window, home);
     Ok(())
+}
+
+/// The window system's word for who has the keyboard.
+fn tell_focus<R: Runtime>(window: &WebviewWindow<R>) {
+    let host = window.state::<Window>().inner().clone();
+    window.on_window_event(move |event| match event {
+        WindowEvent::Focused(focused) => host.focused(*focused),
+        WindowEvent::Destroyed => host.focused(false),
+        _ => {}
+    });
 }
 
 /// Puts the window before the person, wherever it was.

@@ -46,6 +46,8 @@ export interface Backend {
   chooseFolder(start: string | null): Promise<string | null>;
   /** Opens a box's web app or screen in the person's browser. */
   openPlace(id: BoxId, place: Place): Promise<void>;
+  /** Which box's page is shown, none when another is: what is seen there is not told as a notification. */
+  shows(id: BoxId | null): void;
   /** The page the window was opened for: one of the pages, or `box/<id>`. */
   initialPage(): Promise<string>;
 }
@@ -114,6 +116,7 @@ export function tauriBackend(): Backend {
     },
     chooseFolder: (start) => invoke<string | null>("choose_folder", { start }),
     openPlace: (id, place) => invoke<void>("open_place", { id, place }),
+    shows: (id) => void invoke("shows", { id }),
     initialPage: () => invoke<string>("initial_page"),
     async subscribe(onEvent, onDown) {
       const stops = await Promise.all([

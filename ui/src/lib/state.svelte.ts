@@ -222,6 +222,11 @@ export class AppState {
     this.wanted = id;
   }
 
+  /** Tells which box's page is shown, if one is. */
+  tellWhatIsShown(): void {
+    this.#backend.shows(this.page === "box" ? this.boxId : null);
+  }
+
   /** The window was out of sight: what it shows may be old. */
   backInSight(): void {
     this.shownAgain();

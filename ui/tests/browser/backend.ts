@@ -82,6 +82,7 @@ export async function socketBackend(address: string): Promise<Backend> {
     onDrop: () => () => {},
     chooseFolder: () => Promise.resolve(null),
     openPlace: () => Promise.resolve(),
+    shows: () => {},
     initialPage: () => Promise.resolve(location.hash.slice(1) || "inbox"),
     async subscribe(onEvent, onDown) {
       heard = onEvent;
