@@ -100,6 +100,7 @@ pub mod samples {
             screen: None,
             nested_repos: Vec::new(),
             egress: protocol::egress::EgressMode::Open,
+            down: None,
         }
     }
 

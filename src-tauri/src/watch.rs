@@ -7,9 +7,8 @@ use crate::notifications::Notifier;
 use crate::window_child::WindowChild;
 use host::Api;
 use protocol::BoxId;
-use protocol::boxes::{BoxState, BoxView};
-use protocol::control::{HostEvent, Target};
-use protocol::looking::BoxDetails;
+use protocol::boxes::{BoxState, BoxView, Down, WhyDown};
+use protocol::control::HostEvent;
 use protocol::sessions::{Agent, AgentState, AgentView};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -42,7 +41,7 @@ async fn follow(api: Api, window: WindowChild, notifier: Notifier, views: watch:
                 if !live.is_quiet() && !api.is_in_front(&view.id) {
                     tell_of_agents(&notifier, &live, &view, &mut told);
                     if has_gone_down(&live, &view) {
-                        tokio::spawn(tell_of_end(api.clone(), notifier.clone(), view.clone()));
+                        tokio::spawn(tell_of_end(api.clone(), notifier.clone(), view.id.clone()));
                     }
                 }
                 live.apply(HostEvent::BoxChanged { view });
@@ -93,38 +92,53 @@ fn news(before: &BoxView, after: &BoxView) -> Vec<(Agent, AgentState)> {
     after.agents.iter().filter(tells).map(|now| (now.agent, now.state)).collect()
 }
 
-/// What is taken down on purpose is gone, or up again, by then.
+/// A box that is restarted is up again by then, and the reason is the last one.
 const SETTLED: Duration = Duration::from_secs(2);
+/// Boxes that went with their engine are found down so close together.
+const TOGETHER: u64 = 10_000;
 
+/// It was up and is down, and nobody meant it to be.
 fn has_gone_down(live: &Live, view: &BoxView) -> bool {
     let before = live.boxes.iter().find(|b| b.id == view.id).map(|b| b.state);
     let up = matches!(before, Some(BoxState::Running | BoxState::Paused));
-    up && view.state == BoxState::Stopped && view.muted_until.is_none()
+    // While its engine was away nobody knew.
+    let unseen = before == Some(BoxState::Unknown)
+        && matches!(view.down, Some(Down { why: WhyDown::EngineGone | WhyDown::Removed, .. }));
+    (up || unseen) && reason(view).is_some() && view.muted_until.is_none()
 }
 
-/// One notification when a box has ended by itself.
-async fn tell_of_end(api: Api, notifier: Notifier, view: BoxView) {
+/// Why a box is down that nobody meant to be.
+fn reason(view: &BoxView) -> Option<String> {
+    let down = matches!(view.state, BoxState::Stopped | BoxState::Missing);
+    view.down.filter(|_| down)?.why.in_words()
+}
+
+/// One notification when a box has gone down by itself.
+async fn tell_of_end(api: Api, notifier: Notifier, id: BoxId) {
     tokio::time::sleep(SETTLED).await;
-    let Ok(details) = api.details(Target::id(&view.id)).await else { return };
-    if let Some(why) = end_by_itself(&details) {
-        let title = format!("{} stopped: {why}", view.name);
-        notifier.tell_of_box(&view.id, &title, &format!("A box of {}", view.project));
+    let mut boxes = api.boxes().await;
+    boxes.retain(|view| view.muted_until.is_none() && !api.is_in_front(&view.id));
+    if let Some((title, body)) = end_of(&boxes, &id) {
+        notifier.tell_of_box(&id, &title, &body);
     }
 }
 
-/// Why, in words. The engine does not say who stopped a box, but how its first process ended: one
-/// that was told to stop ends in order.
-fn end_by_itself(details: &BoxDetails) -> Option<String> {
-    const IN_ORDER: [i64; 3] = [0, 130, 143];
-    const KILLED: i64 = 137;
-    match details.exit_code {
-        _ if details.view.state != BoxState::Stopped => None,
-        Some(code) if IN_ORDER.contains(&code) => None,
-        Some(_) if details.out_of_memory => Some("it ran out of memory".into()),
-        Some(KILLED) => Some("it was killed".into()),
-        Some(code) => Some(format!("it ended with code {code}")),
-        None => None,
+/// What is said of a box that went down. Those that went with their engine are told of together, at the
+/// first of them.
+fn end_of(boxes: &[BoxView], id: &BoxId) -> Option<(String, String)> {
+    let view = boxes.iter().find(|view| view.id == *id)?;
+    let (why, down) = (reason(view)?, view.down?);
+    let with_it = |other: &&BoxView| {
+        let same = |d: Down| d.why == WhyDown::EngineGone && d.at.abs_diff(down.at) < TOGETHER;
+        reason(other).is_some() && other.down.is_some_and(same)
+    };
+    let gone: Vec<&BoxView> = boxes.iter().filter(with_it).collect();
+    if down.why != WhyDown::EngineGone || gone.len() < 2 {
+        return Some((format!("{} stopped: {why}", view.name), format!("A box of {}", view.project)));
     }
+    let names: Vec<&str> = gone.iter().map(|view| view.name.as_str()).collect();
+    let first = gone.first().is_some_and(|view| view.id == *id);
+    first.then(|| (format!("{} boxes stopped: {why}", gone.len()), names.join(", ")))
 }
 
 fn publish(views: &watch::Sender<TrayView>, view: TrayView) {
@@ -141,65 +155,76 @@ mod tests {
     use crate::live::samples::a_box;
     use AgentState::{Compacting, Done, EndPlan, Error, Question, Ready, Waiting, Working};
     use BoxState::{Creating, Missing, Paused, Running, Stopped, Unknown};
-    use protocol::boxes::Endpoints;
-    use protocol::looking::BoxLimits;
+
+    fn down(id: u8, name: &str, why: WhyDown, at: u64) -> BoxView {
+        BoxView { down: Some(Down { why, at }), ..a_box(id, name, "shop", Stopped) }
+    }
 
     #[test]
     fn a_box_that_ends_by_itself_says_why_and_one_that_was_stopped_says_nothing() {
-        let of = |exit_code, out_of_memory, state| {
-            let view = a_box(1, "fix-login", "shop", state);
-            end_by_itself(&details(view, exit_code, out_of_memory))
+        let of = |why| {
+            let view = down(1, "fix-login", why, 7);
+            end_of(std::slice::from_ref(&view), &view.id).map(|(title, _)| title)
         };
-        for stopped in [0, 130, 143] {
-            assert_eq!(of(Some(stopped), false, Stopped), None);
+        assert_eq!((of(WhyDown::Person), of(WhyDown::Rest)), (None, None));
+        for (why, said) in [
+            (WhyDown::Ended { code: 0 }, "it ended by itself"),
+            (WhyDown::Ended { code: 3 }, "it ended by itself with code 3"),
+            (WhyDown::OutOfMemory, "it ran out of memory"),
+            (WhyDown::Killed, "it was killed from outside"),
+            (WhyDown::StoppedOutside, "it was stopped outside AgentBox"),
+            (WhyDown::Removed, "its container was removed outside AgentBox"),
+            (WhyDown::EngineGone, "the container engine went away"),
+        ] {
+            assert_eq!(of(why).unwrap(), format!("fix-login stopped: {said}"));
         }
-        assert_eq!(of(None, false, Stopped), None);
-        assert_eq!(of(Some(1), false, Running), None, "it is up again");
-        assert_eq!(of(Some(1), false, Stopped).as_deref(), Some("it ended with code 1"));
-        assert_eq!(of(Some(137), false, Stopped).as_deref(), Some("it was killed"));
-        assert_eq!(of(Some(137), true, Stopped).as_deref(), Some("it ran out of memory"));
+        let up = BoxView { state: Running, ..down(1, "fix-login", WhyDown::Killed, 7) };
+        assert_eq!(end_of(std::slice::from_ref(&up), &up.id), None, "it is up again");
+        assert_eq!(end_of(&[], &up.id), None, "it is gone");
+    }
+
+    #[test]
+    fn boxes_that_went_with_their_engine_are_told_of_once() {
+        let boxes = [
+            down(1, "a", WhyDown::EngineGone, 7),
+            down(2, "b", WhyDown::EngineGone, 1_000_000),
+            down(3, "c", WhyDown::Killed, 1_000_001),
+            down(4, "d", WhyDown::EngineGone, 1_000_002),
+        ];
+        let of = |at: usize| end_of(&boxes, &boxes[at].id);
+        assert_eq!(of(0).unwrap().0, "a stopped: the container engine went away", "long ago");
+        let (title, body) = of(1).unwrap();
+        assert_eq!(title, "2 boxes stopped: the container engine went away");
+        assert_eq!(body, "b, d");
+        assert_eq!(of(2).unwrap().0, "c stopped: it was killed from outside");
+        assert_eq!(of(3), None, "told already");
     }
 
     #[test]
     fn only_a_box_that_was_up_has_gone_down() {
-        let of = |before: Option<BoxState>, after: BoxState| {
+        let of = |before: Option<BoxState>, after: BoxState, why: Option<WhyDown>| {
             let boxes = before.map(|state| a_box(1, "fix-login", "shop", state));
             let live = Live { boxes: boxes.into_iter().collect(), ..Live::default() };
-            has_gone_down(&live, &a_box(1, "fix-login", "shop", after))
+            let down = why.map(|why| Down { why, at: 7 });
+            has_gone_down(&live, &BoxView { down, ..a_box(1, "fix-login", "shop", after) })
         };
-        assert!(of(Some(Running), Stopped));
-        assert!(of(Some(Paused), Stopped));
-        for (before, after) in [
-            (Some(Stopped), Stopped),
-            (Some(Unknown), Stopped),
-            (Some(Creating), Stopped),
-            (Some(Running), Paused),
-            (Some(Running), Missing),
-            (None, Stopped),
+        let killed = Some(WhyDown::Killed);
+        assert!(of(Some(Running), Stopped, killed));
+        assert!(of(Some(Paused), Stopped, killed));
+        assert!(of(Some(Running), Missing, Some(WhyDown::Removed)));
+        assert!(of(Some(Unknown), Stopped, Some(WhyDown::EngineGone)));
+        for (before, after, why) in [
+            (Some(Running), Stopped, Some(WhyDown::Person)),
+            (Some(Running), Stopped, Some(WhyDown::Rest)),
+            (Some(Running), Stopped, None),
+            (Some(Stopped), Stopped, killed),
+            (Some(Unknown), Stopped, killed),
+            (Some(Unknown), Stopped, None),
+            (Some(Creating), Stopped, killed),
+            (Some(Running), Paused, None),
+            (None, Stopped, killed),
         ] {
-            assert!(!of(before, after), "{before:?} {after:?}");
-        }
-    }
-
-    fn details(view: BoxView, exit_code: Option<i64>, out_of_memory: bool) -> BoxDetails {
-        BoxDetails {
-            view,
-            ready: false,
-            workspace: String::new(),
-            base: None,
-            container: String::new(),
-            started_at: None,
-            ended_at: None,
-            exit_code,
-            out_of_memory,
-            limits: BoxLimits::default(),
-            usage: None,
-            processes: None,
-            mounts: Vec::new(),
-            carried: Vec::new(),
-            units: None,
-            endpoints: Endpoints::default(),
-            sessions: None,
+            assert!(!of(before, after, why), "{before:?} {after:?} {why:?}");
         }
     }
 

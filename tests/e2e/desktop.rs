@@ -219,25 +219,34 @@ fn the_tray_opens_a_shell_in_the_persons_terminal() {
     assert!(toast.body.contains("exit status: 3"), "{}", toast.body);
 }
 
+/// Asks the engine itself, beside AgentBox.
+fn engine(world: &World, work: impl AsyncFnOnce(bollard::Docker)) {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async { work(world.docker().await.unwrap()).await });
+}
+
 #[test]
 fn a_box_that_dies_is_told_of_once_and_with_the_reason() {
     let world = World::desktop();
-    world.create("fix-login");
-    let (told, say) = (world.notifications(), "fix-login stopped: it was killed");
-    let container = world.json(&["inspect", "fix-login"])["details"]["container"].clone();
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        let docker = world.docker().await.unwrap();
-        let name = container.as_str().unwrap();
-        docker.kill_container(name, None).await.unwrap();
+    for name in ["fix-login", "docs-bot"] {
+        world.create(name);
+    }
+    let told = world.notifications();
+    engine(&world, async |docker| {
+        docker.kill_container("agentbox-fix-login", None).await.unwrap();
     });
     let toast = told.wait_for("fix-login stopped", SOON);
-    assert_eq!(toast.summary, say);
+    assert_eq!(toast.summary, "fix-login stopped: it was killed from outside");
+    // What a person stops is not told; the end of another box after it is, so nothing is on its way.
     world.ok(&["start", "fix-login"]);
     world.ok(&["stop", "fix-login"]);
-    std::thread::sleep(std::time::Duration::from_secs(4));
-    let times = told.ever_shown().iter().filter(|n| n.summary.contains("stopped")).count();
-    assert_eq!(times, 1, "{:?}", told.ever_shown());
+    engine(&world, async |docker| {
+        docker.stop_container("agentbox-docs-bot", None).await.unwrap();
+    });
+    let toast = told.wait_for("docs-bot stopped", SOON);
+    assert_eq!(toast.summary, "docs-bot stopped: it was stopped outside AgentBox");
+    let of_stops = |n: &&agentbox_e2e::notify::Shown| n.summary.contains("stopped");
+    assert_eq!(told.ever_shown().iter().filter(of_stops).count(), 2, "{:?}", told.ever_shown());
 }
 
 #[test]

@@ -33,6 +33,7 @@ mod desktop_front;
 mod desktop_new_box;
 mod desktop_parts;
 mod doctor;
+mod down;
 mod editor;
 mod engine_restart;
 mod faults;

@@ -2,6 +2,7 @@
 import { describe, expect, test, vi } from "vitest";
 import type { BoxState } from "../src/lib/bindings/BoxState";
 import type { BoxStatus } from "../src/lib/bindings/BoxStatus";
+import type { WhyDown } from "../src/lib/bindings/WhyDown";
 import { error } from "./fake";
 import { box, question, record, usage } from "./samples";
 import { at, maybe, openWindow, pass, words } from "./window";
@@ -35,6 +36,22 @@ test.each<[BoxState, string, string[]]>([
   await open([box({ state })]);
   expect(words("box-fix-login")).toContain(said);
   expect(["start", "pause", "resume", "stop"].filter((verb) => maybe(`${verb}-fix-login`))).toEqual(verbs);
+});
+
+test.each<[WhyDown, string]>([
+  [{ kind: "person" }, "○ stopped"],
+  [{ kind: "rest" }, "○ stopped"],
+  [{ kind: "ended", code: 0 }, "○ stopped: it ended by itself"],
+  [{ kind: "ended", code: 3 }, "○ stopped: it ended by itself with code 3"],
+  [{ kind: "outOfMemory" }, "○ stopped: it ran out of memory"],
+  [{ kind: "killed" }, "○ stopped: it was killed from outside"],
+  [{ kind: "stoppedOutside" }, "○ stopped: it was stopped outside AgentBox"],
+  [{ kind: "removed" }, "○ stopped: its container was removed outside AgentBox"],
+  [{ kind: "engineGone" }, "○ stopped: the container engine went away"],
+])("%o is said of a box that is down", async (why, said) => {
+  await open([box({ state: "stopped", down: { why, at: Date.now() } })]);
+  const state = at("box-fix-login").querySelector(".state")?.textContent?.replace(/\s+/g, " ").trim();
+  expect(state).toBe(said);
 });
 
 test("what an agent does is on its box's card, and whose login the box holds", async () => {

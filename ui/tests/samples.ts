@@ -54,6 +54,8 @@ export function box(over: Partial<BoxView> = {}): BoxView {
     web: null,
     screen: null,
     nestedRepos: [],
+    egress: "open",
+    down: null,
     ...over,
   };
 }

@@ -33,7 +33,14 @@ pub enum EngineEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     Started,
-    Died,
+    /// Its first process ended, with this code if the engine says one.
+    Died {
+        code: Option<i64>,
+    },
+    /// Somebody sent its first process a signal through the engine.
+    Signalled {
+        signal: i64,
+    },
     Paused,
     Unpaused,
     Destroyed,
@@ -78,7 +85,7 @@ impl Boxes {
     /// Passes events on until the connection ends; answers why it did.
     async fn listen(&self, sender: &mpsc::Sender<EngineEvent>) -> String {
         let mut boxes = self.ours();
-        let words = ["start", "die", "pause", "unpause", "destroy", "oom"].map(str::to_owned);
+        let words = ["start", "die", "kill", "pause", "unpause", "destroy", "oom"].map(str::to_owned);
         boxes.insert("type".to_owned(), vec!["container".to_owned()]);
         boxes.insert("event".to_owned(), words.to_vec());
         // Whose network it is does not matter, so these cannot be asked for by our labels.
@@ -115,20 +122,62 @@ impl Boxes {
     }
 }
 
+/// What `kill` sends when it does not say.
+const SIGKILL: i64 = 9;
+
 fn translate(message: EventMessage) -> Option<EngineEvent> {
-    let mut actor = message.actor?;
+    let actor = message.actor?;
+    let mut attributes = actor.attributes?;
     if message.action.as_deref()? == "connect" {
-        return Some(EngineEvent::Attached(actor.attributes?.remove("container")?));
+        return Some(EngineEvent::Attached(attributes.remove("container")?));
     }
+    let mut number = |name: &str| attributes.remove(name)?.parse().ok();
     let change = match message.action.as_deref()? {
         "start" => Change::Started,
-        "die" => Change::Died,
+        // The second name is Podman's.
+        "die" => Change::Died { code: number("exitCode").or_else(|| number("containerExitCode")) },
+        "kill" => Change::Signalled { signal: number("signal").unwrap_or(SIGKILL) },
         "pause" => Change::Paused,
         "unpause" => Change::Unpaused,
         "destroy" => Change::Destroyed,
         "oom" => Change::OutOfMemory,
         _ => return None,
     };
-    let id = actor.attributes.as_mut()?.remove(labels::BOX)?;
+    let id = attributes.remove(labels::BOX)?;
     Some(EngineEvent::Changed(id.parse().ok()?, actor.id?, change))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bollard::models::EventActor;
+    use std::collections::HashMap;
+
+    fn told(action: &str, more: &[(&str, &str)]) -> Option<Change> {
+        let id = [(labels::BOX, "b00000001")];
+        let attributes: HashMap<String, String> =
+            id.iter().chain(more).map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let actor = EventActor { attributes: Some(attributes), id: Some("c1".into()) };
+        let message = EventMessage {
+            action: Some(action.to_owned()),
+            actor: Some(actor),
+            ..EventMessage::default()
+        };
+        match translate(message) {
+            Some(EngineEvent::Changed(_, _, change)) => Some(change),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn how_a_box_ended_and_what_was_sent_to_it_is_heard() {
+        assert_eq!(told("die", &[("exitCode", "143")]), Some(Change::Died { code: Some(143) }));
+        let podman = [("containerExitCode", "1")];
+        assert_eq!(told("die", &podman), Some(Change::Died { code: Some(1) }));
+        assert_eq!(told("die", &[("exitCode", "?")]), Some(Change::Died { code: None }));
+        assert_eq!(told("kill", &[("signal", "15")]), Some(Change::Signalled { signal: 15 }));
+        assert_eq!(told("kill", &[]), Some(Change::Signalled { signal: 9 }));
+        assert_eq!(told("oom", &[]), Some(Change::OutOfMemory));
+        assert_eq!(told("exec_die", &[("exitCode", "1")]), None);
+    }
 }

@@ -570,7 +570,7 @@ async fn events_tell_what_happens_to_our_boxes_only() {
     assert_eq!(next(&mut events).await, EngineEvent::Connected);
     stranger.boxes.stop(&foreign).await.unwrap();
     install.boxes.stop(&record).await.unwrap();
-    until(&mut events, &record.id, Change::Died).await;
+    until(&mut events, &record.id, Change::Died { code: Some(0) }).await;
     install.boxes.start(&record, TOKEN).await.unwrap();
     until(&mut events, &record.id, Change::Started).await;
     install.boxes.destroy(&record).await.unwrap();

@@ -67,6 +67,7 @@ fn one_box(
             .then(|| format!("http://{name}.vnc.localhost:1355/vnc.html")),
         nested_repos: Vec::new(),
         egress: protocol::egress::EgressMode::Open,
+        down: None,
     }
 }
 

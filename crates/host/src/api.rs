@@ -2,6 +2,7 @@
 //! to it.
 
 use crate::core::{Core, Watching, fresh_token};
+use crate::down::TakingDown;
 use crate::engine::control_error;
 use crate::quiet::Quiet;
 use crate::rest::Session;
@@ -10,7 +11,7 @@ use crate::{Kind, doctor, resolve};
 use approvals::{AnswerError, Broker};
 use boxes::{Exec, ExecSpec, Size, Watcher};
 use protocol::audit::{AuditRecord, AuditVerdict};
-use protocol::boxes::{BoxState, BoxView, Created};
+use protocol::boxes::{BoxState, BoxView, Created, WhyDown};
 use protocol::control::{
     AuditQuery, Check, CheckpointView, ControlError, CreateBox, ErrorCode, HostEvent, HostStatus,
     Notice, Remotes, Target,
@@ -99,6 +100,7 @@ impl Api {
         let id = self.find(&target)?;
         let _turn = self.core.turn(&id).await?;
         let (boxes, record) = self.core.reach(&id).await?;
+        let _down = TakingDown::mark(&self.core, &id, WhyDown::Person);
         boxes.stop(&record).await.map_err(control_error)?;
         self.core.set_box_state(&id, BoxState::Stopped);
         self.core.store.put_rest(&id, true).await?;

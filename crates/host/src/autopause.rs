@@ -5,7 +5,7 @@
 
 use crate::core::Core;
 use protocol::BoxId;
-use protocol::boxes::BoxState;
+use protocol::boxes::{BoxState, WhyDown};
 use protocol::sessions::AgentState;
 use relay::Entry;
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Core {
         if self.idle_since(id) != Some(since) {
             return false;
         }
-        match self.pause_box(id).await {
+        match self.pause_box(id, WhyDown::Rest).await {
             Ok(_) => {
                 self.tell_rest(id, since).await;
                 true

@@ -1,6 +1,7 @@
 //! What every part of the host shares.
 
 use crate::Kind;
+use crate::down::Ending;
 use crate::events::Events;
 use crate::port::LANDINGS;
 use crate::quiet::Quiet;
@@ -116,6 +117,8 @@ pub struct Known {
     pub vnc_password: Option<String>,
     /// Something in it was ended because it had used up its memory.
     pub starved: bool,
+    /// How it goes down, and why it is down.
+    pub ending: Ending,
     /// What it is held still for.
     pub busy: Option<&'static str>,
     /// When a person or this host last did something in it; nothing it does itself counts.
@@ -148,6 +151,7 @@ impl Known {
             endpoints: Endpoints::default(),
             vnc_password: None,
             starved: false,
+            ending: Ending::default(),
             busy: None,
             used_at: now(),
             agents: BTreeMap::new(),
@@ -338,6 +342,13 @@ impl Core {
             Some(known) if known.state != new => {
                 known.state = new;
                 known.close(new);
+                match new {
+                    BoxState::Running | BoxState::Paused => known.ending.came_up(),
+                    BoxState::Stopped | BoxState::Missing => {
+                        known.ending.found(new, Instant::now(), now());
+                    }
+                    BoxState::Creating | BoxState::Unknown => {}
+                }
                 if matches!(new, BoxState::Stopped | BoxState::Missing) {
                     known.agents.clear();
                     known.asks.clear();
@@ -436,6 +447,9 @@ fn view_of(known: &Known, asking: &[BoxId], names: &Names) -> BoxView {
         screen: names.shown(known, LinkTo::Screen),
         nested_repos: record.nested.iter().map(nested_view).collect(),
         egress: record.egress,
+        down: matches!(known.state, BoxState::Stopped | BoxState::Missing)
+            .then(|| known.ending.down())
+            .flatten(),
     }
 }
 

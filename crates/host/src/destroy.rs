@@ -5,12 +5,13 @@
 
 use crate::api::Api;
 use crate::core::Core;
+use crate::down::TakingDown;
 use crate::engine::control_error;
 use crate::home;
 use boxes::{Boxes, Chunk, ExecSpec, Record, Removal};
 use futures_util::future::join_all;
 use protocol::BoxId;
-use protocol::boxes::BoxState;
+use protocol::boxes::{BoxState, WhyDown};
 use protocol::control::{ControlError, Destroyed, ErrorCode, HostEvent, Loss, Target};
 use protocol::ctl::{BOX_USER, Pack, paths};
 use protocol::looking::{BranchFate, Exported};
@@ -85,6 +86,7 @@ impl Api {
             let _ = self.core.awake(&id).await;
         }
         let _turn = self.core.turn(&id).await?;
+        let _down = TakingDown::mark(&self.core, &id, WhyDown::Person);
         let mut rescued = Vec::new();
         if self.core.box_state(&id) == BoxState::Running {
             if !self.core.land_last(&id).await {

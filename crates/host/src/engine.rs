@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::home;
+use crate::store::now as clock;
 use boxes::{Boxes, Change, Engine, EngineEvent, Record};
 use futures_util::StreamExt;
 use protocol::BoxId;
@@ -9,7 +10,7 @@ use protocol::boxes::BoxState;
 use protocol::control::{ControlError, EngineStatus, ErrorCode};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -244,6 +245,10 @@ impl Core {
         for id in ids {
             // It may be started anew while nobody looks, and then waits for a token.
             self.state().set_released(&id, false);
+            self.with_known(&id, |known| {
+                let up = matches!(known.state, BoxState::Running | BoxState::Paused);
+                known.ending.lost(up, Instant::now());
+            });
             self.set_box_state(&id, BoxState::Unknown);
         }
     }
@@ -263,11 +268,20 @@ impl Core {
         };
         let now = match change {
             Change::Started | Change::Unpaused => BoxState::Running,
-            Change::Died => BoxState::Stopped,
+            Change::Died { .. } => BoxState::Stopped,
             Change::Paused => BoxState::Paused,
             Change::Destroyed => BoxState::Missing,
+            Change::Signalled { signal } => {
+                self.with_known(id, |known| known.ending.signalled(signal));
+                return;
+            }
             Change::OutOfMemory => return,
         };
+        self.with_known(id, |known| match change {
+            Change::Died { code } => known.ending.died(code, Instant::now(), clock()),
+            Change::Destroyed => known.ending.removed(Instant::now(), clock()),
+            _ => {}
+        });
         if now == BoxState::Stopped {
             self.state().set_released(id, false);
         }

@@ -30,6 +30,7 @@ mod credentials;
 pub mod daemons;
 mod destroy;
 mod doctor;
+mod down;
 mod engine;
 mod events;
 mod front;

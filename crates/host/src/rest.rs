@@ -6,11 +6,12 @@
 
 use crate::api::Api;
 use crate::core::{Core, Known};
+use crate::down::TakingDown;
 use crate::engine::control_error;
 use boxes::Rest;
 use futures_util::StreamExt;
 use protocol::BoxId;
-use protocol::boxes::{BoxState, BoxView};
+use protocol::boxes::{BoxState, BoxView, WhyDown};
 use protocol::control::{ControlError, ErrorCode, HostEvent, Target};
 use protocol::looking::{RecoverOutcome, Recovered, Recovery, Waited};
 use std::sync::Arc;
@@ -102,9 +103,15 @@ impl Core {
         Ok(())
     }
 
-    /// Freezes a box. The caller holds its turn.
-    pub(crate) async fn pause_box(&self, id: &BoxId) -> Reply<BoxState> {
+    /// Freezes a box; where the engine cannot do that, it is stopped for that reason. The caller holds
+    /// its turn.
+    pub(crate) async fn pause_box(
+        self: &Arc<Self>,
+        id: &BoxId,
+        why: WhyDown,
+    ) -> Reply<BoxState> {
         let (boxes, record) = self.reach(id).await?;
+        let _down = TakingDown::mark(self, id, why);
         let rest = boxes.pause(&record).await.map_err(|error| match error {
             boxes::Error::NoContainer => missing(),
             error => control_error(error),
@@ -144,7 +151,7 @@ impl Api {
     pub async fn pause_box(&self, target: Target) -> Reply<BoxView> {
         let id = self.find(&target)?;
         let _turn = self.core.turn(&id).await?;
-        self.core.pause_box(&id).await?;
+        self.core.pause_box(&id, WhyDown::Person).await?;
         self.core.store.put_rest(&id, true).await?;
         self.view(&id)
     }

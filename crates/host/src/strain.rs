@@ -11,7 +11,7 @@ use protocol::control::{Check, ControlError, ErrorCode, Level};
 use protocol::looking::AtLimit;
 use protocol::text::size;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Boxes that are measured at once.
 const TOGETHER: usize = 8;
@@ -36,12 +36,14 @@ pub(crate) fn at_limit(of: &Sample) -> Vec<AtLimit> {
 impl Core {
     /// The kernel has ended something in a box.
     pub(crate) fn out_of_memory(&self, id: &BoxId) {
-        let name = self.with_known(id, |known| {
+        let noted = self.with_known(id, |known| {
             known.starved = true;
-            known.record.name.clone()
+            (known.record.name.clone(), known.ending.out_of_memory(Instant::now()))
         });
-        if let Some(name) = name {
-            tracing::warn!("{name} had used up its memory; something in it was ended");
+        let Some((name, ended_it)) = noted else { return };
+        tracing::warn!("{name} had used up its memory; something in it was ended");
+        if ended_it {
+            self.send_view(id);
         }
     }
 

@@ -54,6 +54,61 @@ pub struct BoxView {
     /// How it gets out to the network.
     #[serde(default)]
     pub egress: EgressMode,
+    /// Why it is down, as far as the host saw it happen; none while it is up.
+    #[serde(default)]
+    pub down: Option<Down>,
+}
+
+/// That a box is down, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub struct Down {
+    pub why: WhyDown,
+    #[cfg_attr(feature = "bindings", ts(type = "number"))]
+    pub at: Millis,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub enum WhyDown {
+    /// A person stopped it, through AgentBox.
+    Person,
+    /// AgentBox put it to rest, and the engine cannot freeze a box.
+    Rest,
+    /// Its first process ended.
+    #[serde(rename_all = "camelCase")]
+    Ended {
+        #[cfg_attr(feature = "bindings", ts(type = "number"))]
+        code: i64,
+    },
+    /// The kernel ended its first process because the box had used up its memory.
+    OutOfMemory,
+    /// Somebody killed its first process, not through AgentBox.
+    Killed,
+    /// Somebody told it to stop, not through AgentBox.
+    StoppedOutside,
+    /// Somebody removed its container, not through AgentBox.
+    Removed,
+    /// It was down when its engine came back, and up when that went away.
+    EngineGone,
+}
+
+impl WhyDown {
+    /// “it ran out of memory”. None when it is down because it was meant to be.
+    pub fn in_words(self) -> Option<String> {
+        Some(match self {
+            WhyDown::Person | WhyDown::Rest => return None,
+            WhyDown::Ended { code: 0 } => "it ended by itself".to_owned(),
+            WhyDown::Ended { code } => format!("it ended by itself with code {code}"),
+            WhyDown::OutOfMemory => "it ran out of memory".to_owned(),
+            WhyDown::Killed => "it was killed from outside".to_owned(),
+            WhyDown::StoppedOutside => "it was stopped outside AgentBox".to_owned(),
+            WhyDown::Removed => "its container was removed outside AgentBox".to_owned(),
+            WhyDown::EngineGone => "the container engine went away".to_owned(),
+        })
+    }
 }
 
 /// A repository below a box's workspace.

@@ -6,6 +6,7 @@ import type { BoxState } from "./bindings/BoxState";
 import type { ControlError } from "./bindings/ControlError";
 import type { Level } from "./bindings/Level";
 import type { Outcome } from "./bindings/Outcome";
+import type { WhyDown } from "./bindings/WhyDown";
 import type { Surface } from "./bindings/Surface";
 import type { UnitState } from "./bindings/UnitState";
 
@@ -50,6 +51,27 @@ export function outcomeWords(outcome: Outcome): string {
 /** Something goes on, if not all that was asked for. */
 export function goesOn(outcome: Outcome): boolean {
   return outcome.kind === "allowed" || outcome.kind === "granted" || outcome.kind === "without";
+}
+
+/** Why a box is down; none when it was meant to be. */
+export function downWords(why: WhyDown): string | null {
+  switch (why.kind) {
+    case "person":
+    case "rest":
+      return null;
+    case "ended":
+      return why.code === 0 ? "it ended by itself" : `it ended by itself with code ${why.code}`;
+    case "outOfMemory":
+      return "it ran out of memory";
+    case "killed":
+      return "it was killed from outside";
+    case "stoppedOutside":
+      return "it was stopped outside AgentBox";
+    case "removed":
+      return "its container was removed outside AgentBox";
+    case "engineGone":
+      return "the container engine went away";
+  }
 }
 
 /** A symbol and words: the state never depends on colour alone. */

@@ -272,6 +272,7 @@ pub fn a_box(project: &Path) -> BoxView {
         screen: None,
         nested_repos: Vec::new(),
         egress: protocol::egress::EgressMode::Open,
+        down: None,
     }
 }
 

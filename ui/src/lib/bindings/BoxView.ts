@@ -4,6 +4,7 @@ import type { AgentView } from "./AgentView";
 import type { BoxId } from "./BoxId";
 import type { BoxName } from "./BoxName";
 import type { BoxState } from "./BoxState";
+import type { Down } from "./Down";
 import type { EgressMode } from "./EgressMode";
 import type { NestedView } from "./NestedView";
 
@@ -67,4 +68,8 @@ nestedRepos: Array<NestedView>,
 /**
  * How it gets out to the network.
  */
-egress: EgressMode, };
+egress: EgressMode, 
+/**
+ * Why it is down, as far as the host saw it happen; none while it is up.
+ */
+down: Down | null, };

@@ -195,7 +195,9 @@ fn state(of: &BoxDetails, now: Timestamp) -> String {
             if let Some(time) = since(of.ended_at) {
                 let _ = write!(text, " {time} ago");
             }
-            if of.out_of_memory {
+            if let Some(down) = of.view.down {
+                text.extend(down.why.in_words().map(|why| format!(", {why}")));
+            } else if of.out_of_memory {
                 text.push_str(", it had used up its memory");
             } else if let Some(code) = of.exit_code.filter(|code| *code != 0) {
                 let _ = write!(text, " with exit code {code}");
