@@ -1,18 +1,26 @@
-//! Does what a person chose in the tray. Decides nothing: the host checks every answer.
+//! Does what a person chose in the tray. Decides nothing: the host checks every answer. What would end
+//! an agent's work or an open question asks first, as the window and the command line do.
 
+#[cfg(not(target_os = "linux"))]
+use crate::confirm::{self, Confirm};
+#[cfg(target_os = "linux")]
+use crate::dialog::confirm::{self, Confirm};
 use crate::menu::Action;
 use crate::notifications::Notifier;
 use crate::page::{Page, Tab};
 use crate::place::{self, Place};
 use crate::terminal;
 use host::Api;
-use protocol::boxes::BoxState;
+use protocol::boxes::{BoxState, BoxView};
+use protocol::busy;
 use protocol::control::{ControlError, ErrorCode, Target};
-use protocol::question::{Surface, Verdict};
+use protocol::question::{Question, Surface, Verdict};
 use protocol::{BoxId, QuestionId};
 
 /// In seconds.
 const HOUR: u64 = 3600;
+/// Questions that are named before a quit; the others are counted.
+const NAMED: usize = 5;
 
 #[derive(Clone)]
 pub struct Actions {
@@ -52,7 +60,7 @@ impl Actions {
             Action::OpenWindow => self.open_front(),
             Action::OpenSettings => self.open(&Page::Settings),
             Action::OpenCheckUp => self.open(&Page::CheckUp),
-            Action::Quit => self.api.request_stop(),
+            Action::Quit => self.quit(),
         }
     }
 
@@ -89,9 +97,28 @@ impl Actions {
     fn stop_box(&self, id: BoxId) {
         let this = self.clone();
         tokio::spawn(async move {
+            let boxes = this.api.boxes().await;
+            let asks = boxes.iter().find(|view| view.id == id).and_then(before_stop);
+            if let Some(asks) = asks
+                && !confirm::ask(asks).await
+            {
+                return;
+            }
             if let Err(e) = this.api.stop_box(Target::id(&id)).await {
                 this.failed(&format!("{} could not be stopped", this.name(&id).await), &e);
             }
+        });
+    }
+
+    fn quit(&self) {
+        let this = self.clone();
+        tokio::spawn(async move {
+            if let Some(asks) = before_quit(&this.api.questions())
+                && !confirm::ask(asks).await
+            {
+                return;
+            }
+            this.api.request_stop();
         });
     }
 
@@ -180,5 +207,69 @@ impl Actions {
             reason.push_str(hint);
         }
         self.notifier.tell(what, &reason);
+    }
+}
+
+/// What is asked before a box is stopped; none when nothing goes on in it.
+fn before_stop(view: &BoxView) -> Option<Confirm> {
+    let mut lines = busy::reasons(std::slice::from_ref(view));
+    if lines.is_empty() {
+        return None;
+    }
+    lines.push("Stopping ends every program in the box; its files and commits stay.".into());
+    Some(Confirm { title: format!("Stop {}?", view.name), lines, verb: "Stop" })
+}
+
+/// What is asked before the app ends; none when no question is open.
+fn before_quit(open: &[Question]) -> Option<Confirm> {
+    let first = match open.len() {
+        0 => return None,
+        1 => "1 open question would be denied:".to_owned(),
+        many => format!("{many} open questions would be denied:"),
+    };
+    let named = open.iter().take(NAMED).map(|q| format!("{} asks: {}", q.box_name, q.title));
+    let more = open.len().checked_sub(NAMED).filter(|more| *more > 0);
+    let lines = std::iter::once(first)
+        .chain(named)
+        .chain(more.map(|more| format!("and {more} more")))
+        .chain(["Boxes go on.".to_owned()]);
+    Some(Confirm { title: "Quit AgentBox?".into(), lines: lines.collect(), verb: "Quit" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::samples::{a_box, question};
+    use protocol::sessions::{Agent, AgentState, AgentView};
+
+    #[test]
+    fn a_box_is_stopped_without_a_question_unless_something_goes_on_in_it() {
+        let mut view = a_box(1, "fix-login", "shop", BoxState::Running);
+        let agent = |state| AgentView { agent: Agent::Claude, state, since: 0, has_login: false };
+        for state in [AgentState::Ready, AgentState::Done, AgentState::Error] {
+            view.agents = vec![agent(state)];
+            assert_eq!(before_stop(&view), None, "{state:?}");
+        }
+        view.agents = vec![agent(AgentState::Working)];
+        view.questions = 1;
+        let asks = before_stop(&view).unwrap();
+        assert_eq!((asks.title.as_str(), asks.verb), ("Stop fix-login?", "Stop"));
+        assert_eq!(asks.lines[0], "Claude works in fix-login.");
+        assert_eq!(asks.lines[1], "fix-login asks a question; it would be denied.");
+    }
+
+    #[test]
+    fn quitting_says_which_questions_it_denies() {
+        assert_eq!(before_quit(&[]), None);
+        let one = before_quit(&[question(1, "fix-login", "Push 3 commits")]).unwrap();
+        assert_eq!((one.title.as_str(), one.verb), ("Quit AgentBox?", "Quit"));
+        assert_eq!(
+            one.lines,
+            ["1 open question would be denied:", "fix-login asks: Push 3 commits", "Boxes go on.",]
+        );
+        let many: Vec<_> = (1..=7).map(|n| question(n, "fix-login", "Push")).collect();
+        let many = before_quit(&many).unwrap();
+        assert_eq!(many.lines[0], "7 open questions would be denied:");
+        assert_eq!(many.lines[6..], ["and 2 more", "Boxes go on."]);
     }
 }

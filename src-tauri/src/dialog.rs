@@ -5,6 +5,7 @@
 //! one comes. The surprising thing: a sink is called while the broker holds its lock, sometimes on
 //! this very main thread, so everything here is queued on the main loop and never run in place.
 
+pub mod confirm;
 mod evidence;
 mod gate;
 mod layout;

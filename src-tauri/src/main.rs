@@ -36,6 +36,9 @@ mod screen_lock;
 mod tray_host;
 
 #[cfg(not(target_os = "linux"))]
+#[path = "confirm_elsewhere.rs"]
+mod confirm;
+#[cfg(not(target_os = "linux"))]
 #[path = "notifications_elsewhere.rs"]
 mod notifications;
 

@@ -134,7 +134,10 @@ fn end_of(boxes: &[BoxView], id: &BoxId) -> Option<(String, String)> {
     };
     let gone: Vec<&BoxView> = boxes.iter().filter(with_it).collect();
     if down.why != WhyDown::EngineGone || gone.len() < 2 {
-        return Some((format!("{} stopped: {why}", view.name), format!("A box of {}", view.project)));
+        return Some((
+            format!("{} stopped: {why}", view.name),
+            format!("A box of {}", view.project),
+        ));
     }
     let names: Vec<&str> = gone.iter().map(|view| view.name.as_str()).collect();
     let first = gone.first().is_some_and(|view| view.id == *id);

@@ -332,6 +332,80 @@ fn quit_in_the_tray_ends_the_host_and_leaves_the_boxes() {
     });
 }
 
+fn state_of_the_box(world: &World) -> String {
+    world.json(&["list"])["boxes"][0]["state"].as_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn asks_natively(world: &World, title: &str, button: &str) -> String {
+    eventually_or(SOON, title, || {
+        if world.screen().exists(APP, title, button) {
+            Ok(())
+        } else {
+            Err(format!("{:?}{}", world.screen().windows(APP), world.host_log()))
+        }
+    });
+    world.screen().texts(APP, title).join("\n")
+}
+
+#[test]
+fn stop_in_the_tray_asks_first_while_an_agent_works() {
+    let world = World::desktop();
+    world.create("fix-login");
+    world.box_ok("fix-login", "agentbox-ctl agent-state claude working");
+    let tray = world.tray();
+    let stop = || tray.click(&[&entry_of(&tray, "fix-login", "Claude works"), "Stop"], SOON);
+    stop();
+    let said = asks_natively(&world, "Stop fix-login?", "Stop");
+    assert!(said.contains("Claude works in fix-login."), "{said}");
+    screen::shoot(world.session(), "confirm-stop");
+    // Enter is the careful answer.
+    let key = |key: &str| {
+        let _ = world.session().command("wmctrl").args(["-a", "Stop fix-login?"]).status();
+        assert!(world.session().command("xdotool").args(["key", key]).status().unwrap().success());
+    };
+    eventually(SOON, "Enter being taken", || {
+        key("Return");
+        let windows = world.screen().windows(APP);
+        windows.iter().all(|title| !title.contains("Stop fix-login?")).then_some(())
+    });
+    assert_eq!(state_of_the_box(&world), "running");
+    stop();
+    world.screen().press(APP, "Stop fix-login?", "Cancel", SOON);
+    world.screen().gone(APP, "Stop fix-login?", SOON);
+    assert_eq!(state_of_the_box(&world), "running");
+    stop();
+    world.screen().press(APP, "Stop fix-login?", "Stop", SOON);
+    eventually(SOON, "the box stopped", || (state_of_the_box(&world) == "stopped").then_some(()));
+}
+
+#[test]
+fn quit_in_the_tray_asks_first_while_a_question_is_open_and_then_denies_it() {
+    let mut world = World::desktop();
+    world.create("fix-login");
+    world.commit("fix-login", "One");
+    let push = world.push("fix-login");
+    world.question_of("fix-login");
+    let tray = world.tray();
+    tray.click(&["Quit AgentBox"], SOON);
+    let said = asks_natively(&world, "Quit AgentBox?", "Quit");
+    assert!(said.contains("1 open question would be denied:"), "{said}");
+    assert!(said.contains("fix-login asks: Push 1 commit to origin/agentbox/fix-login"), "{said}");
+    screen::shoot(world.session(), "confirm-quit");
+    world.screen().press(APP, "Quit AgentBox?", "Cancel", SOON);
+    world.screen().gone(APP, "Quit AgentBox?", SOON);
+    assert_eq!(world.questions().len(), 1, "nothing was answered");
+    tray.click(&["Quit AgentBox"], SOON);
+    world.screen().press(APP, "Quit AgentBox?", "Quit", SOON);
+    world.await_host_end();
+    // Its shell went with the host; what it asked for is a no.
+    assert_ne!(push.end().code, Some(0));
+    assert_eq!(world.at_remote("agentbox/fix-login"), None);
+    world.start_desktop();
+    let trail = world.json(&["audit", "fix-login"])["records"].to_string();
+    assert!(trail.contains("the host stopped, denied"), "{trail}");
+}
+
 /// The screen's server dies in the middle of a question: nothing is allowed, and the next command has a
 /// host again.
 #[test]

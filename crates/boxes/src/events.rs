@@ -85,7 +85,8 @@ impl Boxes {
     /// Passes events on until the connection ends; answers why it did.
     async fn listen(&self, sender: &mpsc::Sender<EngineEvent>) -> String {
         let mut boxes = self.ours();
-        let words = ["start", "die", "kill", "pause", "unpause", "destroy", "oom"].map(str::to_owned);
+        let words =
+            ["start", "die", "kill", "pause", "unpause", "destroy", "oom"].map(str::to_owned);
         boxes.insert("type".to_owned(), vec!["container".to_owned()]);
         boxes.insert("event".to_owned(), words.to_vec());
         // Whose network it is does not matter, so these cannot be asked for by our labels.

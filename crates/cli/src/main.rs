@@ -11,7 +11,6 @@
 mod args;
 mod ask;
 mod attach;
-mod busy;
 mod carry;
 mod commands;
 mod context;

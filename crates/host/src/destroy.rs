@@ -50,7 +50,7 @@ impl Api {
                 (uncommitted, stranded) = self.core.only_in_the_box(&id, &repos).await;
             }
             if paused && let Ok(_turn) = self.core.turn(&id).await {
-                self.core.pause_box(&id).await?;
+                self.core.pause_box(&id, WhyDown::Rest).await?;
             }
         }
         let (unpushed, count) = unpushed(&repos).await;

@@ -105,11 +105,7 @@ impl Core {
 
     /// Freezes a box; where the engine cannot do that, it is stopped for that reason. The caller holds
     /// its turn.
-    pub(crate) async fn pause_box(
-        self: &Arc<Self>,
-        id: &BoxId,
-        why: WhyDown,
-    ) -> Reply<BoxState> {
+    pub(crate) async fn pause_box(self: &Arc<Self>, id: &BoxId, why: WhyDown) -> Reply<BoxState> {
         let (boxes, record) = self.reach(id).await?;
         let _down = TakingDown::mark(self, id, why);
         let rest = boxes.pause(&record).await.map_err(|error| match error {

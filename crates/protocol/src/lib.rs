@@ -10,6 +10,7 @@ pub mod asks;
 pub mod audit;
 pub mod boxes;
 pub mod bridge;
+pub mod busy;
 pub mod carry;
 pub mod control;
 pub mod conversations;

@@ -79,7 +79,8 @@ mod tests {
             .is_ok()
         );
         let front = json!({"method": "inFront", "params": {"id": "b00000001"}});
-        for request in [json!({"method": "subscribe"}), front, json!({"method": "stop"}), json!(7)] {
+        for request in [json!({"method": "subscribe"}), front, json!({"method": "stop"}), json!(7)]
+        {
             assert_eq!(permitted(request).unwrap_err().code, ErrorCode::Usage);
         }
     }

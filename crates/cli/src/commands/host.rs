@@ -3,13 +3,14 @@
 use crate::context::Context;
 use crate::error::{CommandError, Exit, Outcome};
 use crate::ui::Look;
-use crate::{ask, busy, json, launch};
+use crate::{ask, json, launch};
 use host::client::Client;
 use jiff::Timestamp;
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 use protocol::boxes::BoxView;
+use protocol::busy;
 use protocol::control::{HostStatus, Request};
 use serde::Serialize;
 use std::path::Path;

@@ -1,11 +1,11 @@
 //! `agentbox stop`.
 
 use crate::ask;
-use crate::busy;
 use crate::context::{Context, target};
 use crate::error::{Exit, Outcome};
 use crate::several::{self, Which};
 use protocol::boxes::BoxView;
+use protocol::busy;
 use protocol::control::{Request, Target};
 
 /// Stop a box
