@@ -73,6 +73,16 @@ impl Sink for Dialogs {
         });
     }
 
+    fn again(&self, question: &Question) {
+        let question = question.clone();
+        glib::idle_add_once(move || {
+            STATE.with_borrow_mut(|state| state.queue.again(&question));
+            if let Some(open) = of(&question.id).filter(|open| !open.over) {
+                open.layout.set_times(&question);
+            }
+        });
+    }
+
     fn withdraw(&self, question: &Question, outcome: &Outcome) {
         let (api, question, outcome) = (self.api.clone(), question.clone(), outcome.clone());
         glib::idle_add_once(move || {

@@ -26,6 +26,11 @@ impl Live {
                 self.questions.retain(|q| q.id != question.id);
                 self.questions.push(question);
             }
+            HostEvent::AskedAgain { id, times } => {
+                if let Some(question) = self.questions.iter_mut().find(|q| q.id == id) {
+                    question.times = times;
+                }
+            }
             HostEvent::Resolved { id, .. } => self.questions.retain(|q| q.id != id),
             HostEvent::Status { status } => self.status = Some(status),
             HostEvent::Progress { .. }
@@ -119,6 +124,7 @@ pub mod samples {
             argv: vec!["git".into(), "push".into()],
             remember: None,
             answers: Answers::default(),
+            times: 1,
             created_at: 0,
             expires_at: 1,
             digest: format!("d{id}"),

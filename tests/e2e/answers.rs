@@ -121,6 +121,36 @@ fn allow_on_the_native_dialog_pushes() {
 }
 
 #[test]
+fn the_same_push_again_is_one_question_that_says_how_often_it_was_asked() {
+    let (world, oid) = about_to_push();
+    let window = window(&world);
+    let first = world.push("fix-login");
+    shown_everywhere(&world, &window);
+    assert!(window.find_all("[data-testid^='times-']").is_empty());
+    let second = world.push("fix-login");
+    eventually_or(SOON, "one question, asked twice", || {
+        let open = world.questions();
+        if open.len() == 1 && open[0]["times"] == 2 { Ok(()) } else { Err(format!("{open:?}")) }
+    });
+    eventually_or(SOON, "the dialog saying so", || {
+        let texts = world.screen().texts(APP, "fix-login asks").join("\n");
+        if texts.contains("asked 2 times") { Ok(()) } else { Err(texts) }
+    });
+    screen::shoot(world.session(), "question-asked-again");
+    window.find_text("[data-testid^='times-']", "asked 2 times", SOON);
+    let listed = world.ok(&["approvals"]);
+    assert!(listed.contains("asked 2 times"), "{listed}");
+    world.screen().press(APP, "fix-login asks", "Allow once", SOON);
+    for push in [first, second] {
+        let ended = push.end();
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+    }
+    assert_eq!(world.at_remote(BRANCH), Some(oid));
+    let asked = records(&world).iter().filter(|kind| *kind == "asked").count();
+    assert_eq!(asked, 1);
+}
+
+#[test]
 fn deny_on_the_native_dialog_changes_nothing() {
     let (world, _) = about_to_push();
     let window = window(&world);

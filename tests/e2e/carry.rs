@@ -291,6 +291,30 @@ fn carry_without_a_terminal_whoever_watches_is_asked() {
     assert_eq!(boxes(&world), 0);
 
     let making = create();
+    let question = world.question_of("asked");
+    let answers = &question["answers"];
+    assert_eq!(
+        (&answers["yes"], &answers["without"], &answers["no"]),
+        (&"Copy".into(), &"Without these files".into(), &"Cancel".into())
+    );
+    let (id, digest) = (question["id"].as_str().unwrap(), question["digest"].as_str().unwrap());
+    // It lets the box be made, so somebody must have read what they leave out.
+    let (code, _, said) = run(&world, &["approve", id, "--without"], &[]);
+    assert_eq!((code, said.contains("--digest")), (Some(2), true), "{said}");
+    let (code, ..) = run(&world, &["approve", id, "--digest", "0", "--without"], &[]);
+    assert_eq!(code, Some(1));
+    assert_eq!(boxes(&world), 0);
+    world.ok(&["approve", id, "--digest", digest, "--without"]);
+    let made = making.end_within(SLOW);
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    assert!(made.err.contains("1 entry of carry was not copied"), "{}", made.err);
+    assert_eq!(world.box_ok("asked", "ls ~/notes 2>/dev/null || echo none"), "none");
+    let trail = world.json(&["audit", "asked"])["records"].to_string();
+    assert!(trail.contains("goes on without these files (cli)"), "{trail}");
+    assert_eq!(world.json(&["grants"])["grants"].as_array().unwrap().len(), 0);
+    world.ok(&["destroy", "-y", "asked"]);
+
+    let making = create();
     answer("approve", &world.question_of("asked"));
     let made = making.end_within(SLOW);
     assert_eq!(made.code, Some(0), "{}", made.err);

@@ -1,8 +1,9 @@
 //! Making a box in the window: the form, the steps as they tick, what breaks and what is called off.
 
+use crate::carry::{configure, user_home, write};
 use crate::checkpoints::Images;
 use crate::create_faults::{Between, Fault, nothing_is_left};
-use crate::world::{APP, SOON, World};
+use crate::world::{APP, Running, SOON, World};
 use agentbox_e2e::screen;
 use agentbox_e2e::session::Options;
 use agentbox_e2e::tray::outline;
@@ -153,6 +154,58 @@ fn a_box_is_made_in_the_window_step_by_step() {
     shoot(&window, "new-box-recent");
     click(&window, "recent-shop");
     window.find_text(&id("folder-found"), "Project shop", SOON);
+}
+
+/// The three answers to what a project wants of this computer, in the dialog and in the window.
+#[test]
+fn files_for_a_new_box_are_copied_left_out_or_call_it_off() {
+    let world = World::desktop();
+    write(user_home(&world).join("notes"), "mine\n", 0o640);
+    configure(&world, "carry: [~/notes]\n");
+    let create = |name: &str| Running::start(world.agentbox_command(&["create", "-n", name]));
+    let asks = |name: &str| {
+        let title = format!("{name} asks");
+        eventually_or(SOON, &title, || {
+            let there = world.screen().exists(APP, &title, "Copy");
+            if there { Ok(()) } else { Err(format!("{:?}", world.screen().windows(APP))) }
+        });
+        title
+    };
+    let left_out = |name: &str, making: Running| {
+        let made = making.end_within(SOON * 2);
+        assert_eq!(made.code, Some(0), "{}", made.err);
+        assert!(made.err.contains("1 entry of carry was not copied"), "{}", made.err);
+        assert_eq!(world.box_ok(name, "ls ~/notes 2>/dev/null || echo none"), "none");
+    };
+
+    let making = create("off");
+    let title = asks("off");
+    let wanted = ["Remember…", "Mute box", "Without these files", "Copy", "Cancel"];
+    let buttons = world.screen().buttons(APP, &title);
+    assert!(wanted.iter().all(|one| buttons.contains(&(*one).to_owned())), "{buttons:?}");
+    screen::shoot(world.session(), "question-carry");
+    world.screen().press(APP, &title, "Cancel", SOON);
+    assert_eq!(making.end().code, Some(1));
+    assert_eq!(boxes(&world), Vec::<String>::new());
+
+    let making = create("bare");
+    let title = asks("bare");
+    world.screen().press(APP, &title, "Without these files", SOON);
+    left_out("bare", making);
+
+    let window = window(&world, "inbox");
+    let making = create("bare-too");
+    asks("bare-too");
+    let button = window.find("[data-testid^='without-']:not([aria-disabled='true'])", SOON);
+    shoot(&window, "inbox-carry");
+    window.click(&button);
+    left_out("bare-too", making);
+
+    let making = create("full");
+    let title = asks("full");
+    world.screen().press(APP, &title, "Copy", SOON);
+    assert_eq!(making.end_within(SOON * 2).code, Some(0));
+    assert_eq!(world.box_ok("full", "cat ~/notes"), "mine");
 }
 
 #[test]

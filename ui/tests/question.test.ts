@@ -85,6 +85,23 @@ describe("what it shows", () => {
     expect(time.textContent).toBe("15 s ago");
   });
 
+  test("the same asked again is one question with a count", async () => {
+    const { host, user, say } = await openWindow({ questions: [question(), question({ id: "q2", digest: "d2", createdAt: Date.now() })] });
+    expect(maybe("times-q1")).toBeNull();
+    await pass(GRACE);
+    await say({ type: "askedAgain", id: "q1", times: 3 });
+    expect(words("times-q1")).toBe("asked 3 times");
+    expect(maybe("times-q2")).toBeNull();
+    // The line it stands in may be new: what is below may have moved, once.
+    await user.click(at("allow-q1"));
+    await user.click(at("allow-q2"));
+    expect(host.called("answer")).toEqual([]);
+    await pass(GRACE);
+    await say({ type: "askedAgain", id: "q1", times: 4 });
+    await user.click(at("allow-q1"));
+    expect(host.called("answer").map((call) => call.params.digest)).toEqual(["digest-1"]);
+  });
+
   test("a question that cannot be undone says so", async () => {
     await openWindow({ questions: [question({ tier: "irreversible", warnings: [] })] });
     expect(area("Warnings").textContent).toContain("cannot be undone");

@@ -98,6 +98,7 @@ export function question(over: Partial<Question> = {}): Question {
     argv: ["git", "push", "origin", "refs/agentbox/fix-login:refs/heads/fix-login"],
     remember: REMEMBER,
     answers: { yes: "Allow once", remember: "Allow and remember", without: null, no: "Deny" },
+    times: 1,
     createdAt: Date.now() - 12_000,
     expiresAt: Date.now() + 600_000,
     digest: "digest-1",

@@ -227,9 +227,11 @@ impl Broker {
             return Ok(Said { outcome, rule: None });
         }
         let timeout = draft.timeout.unwrap_or(self.inner.limits.timeout).min(FOR_EVER);
-        let asker = draft.asker.clone();
+        let (asker, times) = (draft.asker.clone(), draft.times.clone());
+        let mut times = (times.watch(), times);
         let (id, now) = (QuestionId::from_bytes(random()?), now());
-        let question = draft.into_question(id, now, now.saturating_add(millis(timeout)));
+        let mut question = draft.into_question(id, now, now.saturating_add(millis(timeout)));
+        question.times = *times.0.borrow_and_update();
         let asked = Instant::now();
         let mut open =
             Open { inner: self.inner.clone(), id: question.id.clone(), asked, settled: false };
@@ -239,12 +241,22 @@ impl Broker {
         }
         let mut answer =
             self.inner.open(question.clone(), remember.clone(), asked, denied_as, terms);
-        let decided = tokio::select! {
-            decided = &mut answer => decided.unwrap_or(Decided::no(Outcome::HostStopped)),
-            () = tokio::time::sleep(timeout) => {
-                self.inner.lock().end(&question.id, Decided::no(Outcome::Expired));
-                // An answer may have been first by a hair: then it is in the channel.
-                answer.try_recv().unwrap_or(Decided::no(Outcome::Expired))
+        let end = tokio::time::sleep(timeout);
+        tokio::pin!(end);
+        let decided = loop {
+            tokio::select! {
+                decided = &mut answer => {
+                    break decided.unwrap_or(Decided::no(Outcome::HostStopped));
+                }
+                () = &mut end => {
+                    self.inner.lock().end(&question.id, Decided::no(Outcome::Expired));
+                    // An answer may have been first by a hair: then it is in the channel.
+                    break answer.try_recv().unwrap_or(Decided::no(Outcome::Expired));
+                }
+                Ok(()) = times.0.changed() => {
+                    let times = *times.0.borrow_and_update();
+                    self.inner.lock().asked_again(&question.id, times);
+                }
             }
         };
         open.settled = true;
@@ -462,6 +474,17 @@ impl State {
             first.shown = Some(Instant::now());
             for sink in &self.sinks {
                 sink.show(&first.question);
+            }
+        }
+    }
+
+    /// The same was asked for once more. What is shown stays what it is, and so does its pause.
+    fn asked_again(&mut self, id: &QuestionId, times: u32) {
+        let Some(pending) = self.pending.iter_mut().find(|p| p.question.id == *id) else { return };
+        pending.question.times = times;
+        if pending.shown.is_some() {
+            for sink in &self.sinks {
+                sink.again(&pending.question);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What the relay wants to ask, before it has an id and a clock.
 
+use crate::Times;
 use protocol::question::{Answers, Breadth, Evidence, Question, Reach, Remember, Tier};
 use protocol::{BoxId, BoxName, Millis, QuestionId};
 use std::time::Duration;
@@ -30,6 +31,8 @@ pub struct Draft {
     /// Absent: this can never be remembered.
     pub remember: Option<Rememberable>,
     pub answers: Answers,
+    /// How often the same was asked for; it may grow while the question is open.
+    pub times: Times,
     /// How long it waits for its answer, when that is not the usual time.
     pub timeout: Option<Duration>,
 }
@@ -124,6 +127,7 @@ impl Draft {
             argv: self.argv,
             remember,
             answers: self.answers,
+            times: *self.times.watch().borrow(),
             created_at: now,
             expires_at,
             digest: String::new(),

@@ -23,4 +23,4 @@ pub use broker::{AnswerError, AskError, Broker, Limits, WhenNobody};
 pub use draft::{Asker, Draft, Rememberable, Scope};
 pub use sink::{BoxFuture, Journal, JournalError, Sink, Wanted};
 pub use terms::{Rule, Said, Terms};
-pub use together::Together;
+pub use together::{Times, Together};

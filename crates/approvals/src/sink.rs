@@ -15,6 +15,9 @@ pub trait Sink: Send + Sync + 'static {
     /// Called once for each question at most: a box's next one waits until its first is over.
     fn show(&self, question: &Question);
 
+    /// A question that was shown was asked for once more; it says how often by now.
+    fn again(&self, _question: &Question) {}
+
     /// The question is over, however it ended. Called once for each question that was open, also
     /// for one whose turn to be shown never came.
     fn withdraw(&self, question: &Question, outcome: &Outcome);

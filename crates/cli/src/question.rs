@@ -38,7 +38,8 @@ pub fn render(look: Look, question: &Question, all: &[Question], now: Timestamp)
 pub fn shown(look: Look, question: &Question, now: Timestamp) -> String {
     let mut text = String::new();
     let name = visible(question.box_name.as_str());
-    let age = ago(now, question.created_at);
+    let mut age = ago(now, question.created_at);
+    age.extend(question.repeated().map(|times| format!(", {times}")));
     let _ = writeln!(
         text,
         "■ {} · {}  {}",

@@ -101,6 +101,7 @@ pub fn questions() -> Vec<Question> {
             only: None,
         }),
         answers: Answers::default(),
+        times: 1,
         created_at: NOW_MS - 12_000,
         expires_at: NOW_MS + 888_000,
         digest: "d1".into(),

@@ -8,7 +8,7 @@
 use crate::config::read_project_file;
 use crate::core::Core;
 use crate::store::now;
-use approvals::{AskError, Asker, Draft, Rememberable, Scope};
+use approvals::{AskError, Asker, Draft, Rememberable, Scope, Times};
 use boxes::carry::{Agreed, Plan, Since, Then, Yes, resolve};
 use boxes::{Boxes, Record};
 use project::{FILE_NAME, Project, Run};
@@ -411,6 +411,7 @@ fn draft(plan: &Plan, root: &Path, id: &BoxId, name: &BoxName, since: Option<Sin
             without: Some("Without these files".to_owned()),
             no: "Cancel".to_owned(),
         },
+        times: Times::default(),
         timeout: None,
     }
 }

@@ -182,6 +182,7 @@ fn described_in_full(question: &Question) -> Vec<String> {
         question.title.clone(),
         question.target.clone(),
     ];
+    lines.extend(question.repeated());
     if question.tier == Tier::Irreversible {
         lines.push("⚠ cannot be undone".into());
     }
@@ -247,6 +248,12 @@ impl Sink for Prompts {
     fn show(&self, question: &Question) {
         self.shared.lock().push(question.clone());
         self.shared.changed.notify_one();
+    }
+
+    fn again(&self, question: &Question) {
+        if let Some(open) = self.shared.lock().iter_mut().find(|q| q.id == question.id) {
+            open.times = question.times;
+        }
     }
 
     fn withdraw(&self, question: &Question, _: &Outcome) {

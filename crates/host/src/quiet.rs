@@ -268,6 +268,13 @@ impl<S: Sink> Sink for Hushed<S> {
         self.show_at(question, now());
     }
 
+    fn again(&self, question: &Question) {
+        match self.held().iter_mut().find(|q| q.id == question.id) {
+            Some(held) => held.times = question.times,
+            None => self.surface.again(question),
+        }
+    }
+
     fn withdraw(&self, question: &Question, outcome: &Outcome) {
         let mut held = self.held();
         let before = held.len();

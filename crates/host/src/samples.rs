@@ -1,6 +1,6 @@
 //! Questions for the tests of this crate.
 
-use approvals::{Asker, Draft};
+use approvals::{Asker, Draft, Times};
 use protocol::Millis;
 use protocol::question::{Answers, Evidence, Fact, FileLine, Question, Tier};
 
@@ -19,6 +19,7 @@ pub fn question(n: u8, title: &str, expires_at: Millis) -> Question {
         argv: vec!["git".into(), "push".into()],
         remember: None,
         answers: Answers::default(),
+        times: 1,
         created_at: 0,
         expires_at,
         digest: format!("d{n}"),
@@ -52,6 +53,7 @@ pub fn draft(title: &str) -> Draft {
         plan: String::new(),
         remember: None,
         answers: Answers::default(),
+        times: Times::default(),
         timeout: None,
     }
 }

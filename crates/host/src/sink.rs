@@ -15,6 +15,11 @@ impl Sink for EventSink {
         core.send_view_later(&question.box_id);
     }
 
+    fn again(&self, question: &Question) {
+        let Some(core) = self.0.upgrade() else { return };
+        core.send(HostEvent::AskedAgain { id: question.id.clone(), times: question.times });
+    }
+
     fn withdraw(&self, question: &Question, outcome: &Outcome) {
         let Some(core) = self.0.upgrade() else { return };
         core.send(HostEvent::Resolved {

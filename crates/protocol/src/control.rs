@@ -568,6 +568,11 @@ pub enum HostEvent {
     Asked {
         question: Question,
     },
+    /// The box asked for the very same again: it is still one question.
+    AskedAgain {
+        id: QuestionId,
+        times: u32,
+    },
     Resolved {
         id: QuestionId,
         box_name: String,

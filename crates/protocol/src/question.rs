@@ -33,6 +33,9 @@ pub struct Question {
     /// What can be answered. An answer that is not among these is refused.
     #[serde(default)]
     pub answers: Answers,
+    /// How often the box asked for the very same while this was open.
+    #[serde(default = "once")]
+    pub times: u32,
     #[cfg_attr(feature = "bindings", ts(type = "number"))]
     pub created_at: Millis,
     #[cfg_attr(feature = "bindings", ts(type = "number"))]
@@ -46,6 +49,11 @@ impl Question {
     /// no more may offer a yes.
     pub fn is_plain(&self) -> bool {
         self.tier == Tier::Routine && self.warnings.is_empty() && self.answers.without.is_none()
+    }
+
+    /// “asked 3 times”; none for what was asked once.
+    pub fn repeated(&self) -> Option<String> {
+        (self.times > 1).then(|| format!("asked {} times", self.times))
     }
 
     /// The digest of everything a person decides on. `plan` is what will run and cannot be shown
@@ -66,6 +74,10 @@ impl Question {
         ]);
         Sha256::digest(shown.to_string().as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
     }
+}
+
+fn once() -> u32 {
+    1
 }
 
 /// What a question can be answered with, each as it is called on a button.

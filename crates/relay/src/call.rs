@@ -5,7 +5,7 @@ use crate::ports::{Entry, Mode, Policy};
 use crate::process::{Limit, Output, ProcessError, Tool};
 use crate::registration::Registration;
 use crate::server::{BoxState, Shared};
-use approvals::{Asker, Draft};
+use approvals::{Asker, Draft, Times};
 use protocol::exit;
 use protocol::question::{Answers, Evidence, Outcome, Tier};
 use protocol::rpc::Envelope;
@@ -69,6 +69,8 @@ pub(crate) struct Call {
     pub method: String,
     pub origin: Origin,
     pub policy: Arc<Policy>,
+    /// How often the box asked for this very call while it is under way.
+    pub times: Times,
 }
 
 impl Call {
@@ -96,6 +98,7 @@ impl Call {
             plan: String::new(),
             remember: None,
             answers: Answers::default(),
+            times: self.times.clone(),
             timeout: None,
         }
     }

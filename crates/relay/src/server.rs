@@ -12,7 +12,7 @@ use crate::registration::{Registration, Worktree};
 use crate::token::{Token, TokenHash, bearer};
 use crate::transfer::{Transfer, TransferError};
 use crate::{bridge, checkpoint, files, gh, git, http, integration, link};
-use approvals::{Broker, Together};
+use approvals::{Broker, Times, Together};
 use bytes::Bytes;
 use connectors::git::BranchName;
 use http_body_util::{BodyExt, Full, Limited};
@@ -301,7 +301,8 @@ impl Relay {
         };
         let shared = self.shared.clone();
         let method = method.to_owned();
-        let call = Call { shared, state, method, origin: Origin::Person, policy };
+        let times = Times::default();
+        let call = Call { shared, state, method, origin: Origin::Person, policy, times };
         Ok(Ok(execute(call, plan).await))
     }
 
@@ -680,12 +681,14 @@ async fn call(
     };
     let key = plan.joins().then(|| same(&method, body.params));
     let (shared, state) = (shared.clone(), state.clone());
-    let call = Call { shared, state, method, origin: Origin::Box, policy };
+    let times = Times::default();
+    let call = Call { shared, state, method, origin: Origin::Box, policy, times };
     let envelope = match key {
         // The same request while it is under way is one question and is done once.
         Some(key) => {
             let state = call.state.clone();
-            state.together.run(key, move || execute(call, plan)).await
+            let work = move |times| execute(Call { times, ..call }, plan);
+            state.together.run(key, work).await
         }
         None => execute(call, plan).await,
     };

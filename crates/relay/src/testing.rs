@@ -55,6 +55,7 @@ pub fn call(dir: &Path, method: &str, inherited: Vec<(OsString, OsString)>) -> C
         method: method.to_owned(),
         origin: Origin::Box,
         policy: Arc::new(Policy::default()),
+        times: approvals::Times::default(),
     }
 }
 

@@ -43,6 +43,8 @@ pub struct Layout {
     remember: Option<(Form, gtk::Widget)>,
     /// “1 of 3”, where there are several.
     place: gtk::Label,
+    /// “asked 3 times”, where it was more than once.
+    times: gtk::Label,
     /// How the question ended, once it has.
     ending: gtk::Label,
 }
@@ -56,12 +58,13 @@ impl Layout {
         let ending = text_of("");
         ending.set_attributes(Some(&bold(1.0)));
         ending.set_no_show_all(true);
-        let place = line("");
+        let [place, times] = [line(""), dim("")];
         place.set_no_show_all(true);
+        times.set_no_show_all(true);
         let content = dialog.content_area();
         content.set_spacing(GAP);
         content.set_border_width(GAP.unsigned_abs());
-        content.pack_start(&header(question, &place), false, false, 0);
+        content.pack_start(&header(question, &place, &times), false, false, 0);
         content.pack_start(&scroller, true, true, 0);
         let form = Form::new(question);
         if let Some(form) = &form {
@@ -85,9 +88,21 @@ impl Layout {
         // Focus on the text would scroll it into view, past what comes before it.
         dialog.set_focus(Some(&deny));
         scroll_by_keys(&dialog, &scroller);
-        let layout =
-            Self { dialog, scroller, hint, allow, without, answers, deny, remember, place, ending };
+        let layout = Self {
+            dialog,
+            scroller,
+            hint,
+            allow,
+            without,
+            answers,
+            deny,
+            remember,
+            place,
+            times,
+            ending,
+        };
         layout.tell_readers(question, &mute);
+        layout.set_times(question);
         layout
     }
 
@@ -111,6 +126,13 @@ impl Layout {
     pub fn set_place(&self, place: &str) {
         self.place.set_text(place);
         self.place.set_visible(!place.is_empty());
+    }
+
+    /// The box asked for the same again. Beside its age, so nothing below moves.
+    pub fn set_times(&self, question: &Question) {
+        let times = question.repeated();
+        self.times.set_text(&times.as_ref().map(|t| format!("{t} ·")).unwrap_or_default());
+        self.times.set_visible(times.is_some());
     }
 
     pub fn is_remembering(&self) -> bool {
@@ -203,9 +225,9 @@ fn window(question: &Question) -> gtk::Dialog {
     dialog
 }
 
-/// “■ fix-login · shop-api      1 of 3    12 s ago”. The project gives way when there is no room,
+/// “■ fix-login · shop-api      1 of 3    asked 3 times · 12 s ago”. The project gives way when there is no room,
 /// the name never.
-fn header(question: &Question, place: &gtk::Label) -> gtk::Box {
+fn header(question: &Question, place: &gtk::Label, times: &gtk::Label) -> gtk::Box {
     let name = line(question.box_name.as_str());
     name.set_attributes(Some(&bold(1.0)));
     let project = line(&format!("· {}", question.project));
@@ -219,6 +241,7 @@ fn header(question: &Question, place: &gtk::Label) -> gtk::Box {
     row.pack_start(&project, true, true, 0);
     place.set_margin_end(GAP);
     row.pack_start(place, false, false, 0);
+    row.pack_start(times, false, false, 0);
     row.pack_start(&age(question.created_at), false, false, 0);
     row
 }

@@ -24,6 +24,13 @@ impl Queue {
         self.waiting.insert(at, question);
     }
 
+    /// It was asked for once more: one that waits says so when its turn comes.
+    pub fn again(&mut self, question: &Question) {
+        if let Some(waiting) = self.waiting.iter_mut().find(|q| q.id == question.id) {
+            waiting.times = question.times;
+        }
+    }
+
     /// Forgets a question that waits; false when it is not among them.
     pub fn withdraw(&mut self, id: &QuestionId) -> bool {
         let before = self.waiting.len();
@@ -123,6 +130,18 @@ mod tests {
         assert!(!queue.withdraw(&one.id), "it is on screen");
         queue.done(&one.id);
         assert_eq!(queue.next().map(|q| q.id), Some(three.id));
+    }
+
+    #[test]
+    fn one_that_waits_knows_how_often_it_was_asked() {
+        let (one, two) = (asked(1, 10), asked(2, 20));
+        let mut queue = of(&[one.clone(), two.clone()]);
+        queue.next();
+        for question in [&one, &two] {
+            queue.again(&Question { times: 3, ..question.clone() });
+        }
+        queue.done(&one.id);
+        assert_eq!(queue.next().map(|q| (q.id, q.times)), Some((two.id, 3)));
     }
 
     #[test]

@@ -166,6 +166,11 @@ export class AppState {
         this.#putQuestion(event.question);
         this.#handOutKeys();
         break;
+      case "askedAgain": {
+        const ask = this.asks.find(event.id);
+        if (ask) ask.question = { ...ask.question, times: event.times };
+        break;
+      }
       case "resolved":
         this.#resolved(event.id, event.outcome);
         this.news += 1;

@@ -1,7 +1,7 @@
 //! What the broker promises, one story per test; [`machine`] tries what nobody thought of.
 
 use super::*;
-use crate::{BoxFuture, Scope};
+use crate::{BoxFuture, Scope, Times, Together};
 use protocol::BoxName;
 use protocol::question::{Answers, Evidence, Fact, Reach};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,6 +86,10 @@ impl Sink for Screen {
     fn show(&self, question: &Question) {
         self.log.lock().unwrap().push(format!("show {}", question.title));
     }
+    fn again(&self, question: &Question) {
+        let times = question.repeated().unwrap();
+        self.log.lock().unwrap().push(format!("{} {times}", question.title));
+    }
     fn withdraw(&self, question: &Question, _: &Outcome) {
         self.log.lock().unwrap().push(format!("gone {}", question.title));
     }
@@ -127,6 +131,7 @@ fn draft(title: &str) -> Draft {
             only: None,
         }),
         answers: Answers::default(),
+        times: Times::default(),
         timeout: None,
     }
 }
@@ -614,6 +619,44 @@ async fn relay_a25_every_part_a_person_sees_and_the_plan_is_in_the_digest() {
         let mut other = draft("one");
         change(&mut other);
         assert_ne!(other.fingerprint(), plain, "{other:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_asked_again_is_one_question_with_a_count() {
+    let (broker, _, screen) = broker();
+    let together = Arc::new(Together::default());
+    let ask = || {
+        let (broker, together) = (broker.clone(), together.clone());
+        tokio::spawn(async move {
+            let work = |times| async move {
+                broker.ask(Draft { times, ..draft("push") }).await.map_err(|e| e.to_string())
+            };
+            together.run("push".into(), work).await
+        })
+    };
+    let settled = async || {
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let mut callers = vec![ask()];
+    settled().await;
+    assert_eq!(question(&broker, "push").times, 1);
+    let digest = question(&broker, "push").digest;
+    tokio::time::advance(Duration::from_millis(300)).await;
+    callers.extend([ask(), ask()]);
+    settled().await;
+    let open = broker.pending();
+    assert_eq!((open.len(), open[0].times), (1, 3));
+    assert_eq!(open[0].digest, digest, "it is the question that was read");
+    assert_eq!(screen.seen(), ["show push", "push asked 2 times", "push asked 3 times"]);
+    // Whoever came after gets no question of their own, and none takes the yes away by repeating itself.
+    tokio::time::advance(Duration::from_millis(50)).await;
+    broker.answer(&open[0].id, &digest, Verdict::AllowOnce, Surface::Dialog).unwrap();
+    for caller in callers {
+        let outcome = caller.await.unwrap().unwrap();
+        assert_eq!(outcome, Outcome::Allowed { by: Surface::Dialog });
     }
 }
 

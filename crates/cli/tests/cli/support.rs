@@ -298,6 +298,7 @@ pub fn a_question() -> Question {
             only: None,
         }),
         answers: Answers::default(),
+        times: 1,
         created_at: 0,
         expires_at: 0,
         digest: "the-digest".into(),

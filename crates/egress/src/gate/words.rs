@@ -6,7 +6,7 @@ use crate::new_rule::NewRule;
 use crate::policy::PathKind;
 use crate::ports::Ask;
 use crate::request::Scheme;
-use approvals::{Asker, Draft, Rememberable, Scope};
+use approvals::{Asker, Draft, Rememberable, Scope, Times};
 use protocol::question::{Answers, Evidence, Fact, Reach, Tier};
 use protocol::text::{shortened, visible};
 use std::time::Duration;
@@ -42,6 +42,7 @@ pub fn draft(ask: &Ask, asker: Asker, offer: &Offer<'_>, timeout: Duration) -> D
         plan: format!("{} {} {}", ask.port, ask.websocket, ask.path),
         remember: Some(remember(offer)),
         answers: Answers::default(),
+        times: Times::default(),
         timeout: Some(timeout),
     }
 }

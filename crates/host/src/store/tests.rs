@@ -27,6 +27,7 @@ fn question(id: u8) -> Question {
         argv: vec!["git".into()],
         remember: None,
         answers: Answers::default(),
+        times: 1,
         created_at: 1,
         expires_at: 2,
         digest: "d".into(),

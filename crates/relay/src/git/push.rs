@@ -46,7 +46,8 @@ pub(super) async fn push(call: &Call, at: usize, push: Push) -> Result<Envelope,
     // The same commits to the same place are one question; newer ones are another.
     let key = format!("{:?} {}", call.origin, draft.fingerprint());
     let later = call.clone();
-    let work = move || async move {
+    let work = move |times| async move {
+        let draft = Draft { times, ..draft };
         let pushed = asked(&later, at, prepared, draft).await;
         later.settle(pushed).await
     };

@@ -47,7 +47,11 @@ remember: Remember | null,
 /**
  * What can be answered. An answer that is not among these is refused.
  */
-answers: Answers, createdAt: number, expiresAt: number, 
+answers: Answers, 
+/**
+ * How often the box asked for the very same while this was open.
+ */
+times: number, createdAt: number, expiresAt: number, 
 /**
  * Binds an answer to what was shown.
  */

@@ -147,6 +147,12 @@ impl Session {
         let mut text = String::new();
         match event {
             HostEvent::Asked { question } => text += &self.asked(question, now)?,
+            // Told with the question when somebody looks: a box must not be able to fill the terminal.
+            HostEvent::AskedAgain { id, times } => {
+                if let Some(shown) = self.open.iter_mut().find(|s| s.question.id == id) {
+                    shown.question.times = times;
+                }
+            }
             HostEvent::Resolved { id, outcome, .. } => {
                 text += &self.over(&id, &super::ending(&outcome))?;
             }

@@ -47,6 +47,9 @@ impl Page {
         match event {
             HostEvent::Snapshot { ref questions, .. } => self.questions.clone_from(questions),
             HostEvent::Asked { ref question } => self.questions.push(question.clone()),
+            HostEvent::AskedAgain { ref id, times } => {
+                self.questions.iter_mut().filter(|q| q.id == *id).for_each(|q| q.times = times);
+            }
             HostEvent::Resolved { ref id, .. } => self.questions.retain(|q| q.id != *id),
             _ => {}
         }
