@@ -5,6 +5,7 @@ use agentbox_e2e::screen;
 use agentbox_e2e::session::Options;
 use agentbox_e2e::tray::{Item, outline};
 use agentbox_e2e::wait::{eventually, eventually_or, try_eventually};
+use std::path::PathBuf;
 use zbus::zvariant::Value;
 
 fn notices(world: &World) -> Vec<String> {
@@ -72,19 +73,62 @@ fn page_is_drawn(world: &World, name: &str) {
     });
 }
 
+/// A project with a short name and a remote that looks like people's, gone with its value.
+struct Shop(PathBuf);
+
+impl Shop {
+    fn of(world: &World) -> Self {
+        const URL: &str = "https://github.com/acme/shop-api.git";
+        let shop = Self(PathBuf::from("/tmp/shop-api"));
+        let _ = std::fs::remove_dir_all(&shop.0);
+        let remote = world.remote().display().to_string();
+        world.git(world.dir(), &["clone", "-q", &remote, shop.0.to_str().unwrap()]);
+        for (key, value) in [("user.name", "Ada Lovelace"), ("user.email", "ada@example.org")] {
+            world.git(&shop.0, &["config", key, value]);
+        }
+        let instead = format!("url.{remote}.insteadOf");
+        world.git(world.dir(), &["config", "--global", &instead, URL]);
+        world.git(&shop.0, &["remote", "set-url", "origin", URL]);
+        shop
+    }
+
+    fn create(&self, world: &World, name: &str) {
+        let mut create = world.agentbox_command(&["create", "-n", name]);
+        let made = create.current_dir(&self.0).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Something calmer than black behind the windows.
+fn paint_the_desktop(world: &World) {
+    let painted = world.session().command("xsetroot").args(["-solid", "#4a5a73"]).status();
+    assert!(painted.unwrap().success());
+}
+
 /// The picture in the README: what a person sees when an agent asks.
 #[test]
 fn a_picture_of_the_app_at_work() {
-    let world = World::desktop();
-    for name in ["fix-login", "docs-bot"] {
-        world.create(name);
+    const BOXES: [&str; 3] = ["fix-login", "audit-log", "new-theme"];
+    let world = World::desktop_with(Options { dunst: false, ..Options::default() });
+    paint_the_desktop(&world);
+    let shop = Shop::of(&world);
+    for name in BOXES {
+        shop.create(&world, name);
     }
     for subject in
         ["Check token expiry before refresh", "Add test for clock skew", "Log refresh failures"]
     {
         world.commit("fix-login", subject);
     }
-    world.ok(&["stop", "docs-bot"]);
+    world.box_ok("fix-login", "agentbox-ctl agent-state claude working");
+    world.box_ok("audit-log", "agentbox-ctl agent-state codex waiting");
+    world.ok(&["stop", "new-theme"]);
     world.tray().click(&["Open AgentBox"], SOON);
     page_is_drawn(&world, "agentbox");
     let push = world.push("fix-login");
@@ -96,8 +140,8 @@ fn a_picture_of_the_app_at_work() {
         let moved = world.session().command("wmctrl").args(["-r", title, "-e", place]).status();
         assert!(moved.unwrap().success());
     };
-    place("fix-login asks", "0,650,430,-1,-1");
-    place("AgentBox", "0,12,44,860,640");
+    place("fix-login asks", "0,655,395,-1,-1");
+    place("AgentBox", "0,16,48,900,690");
     // One that has settled, if the machine is quick enough for that: ages tick every second, in the
     // dialog and in the window.
     let _ = try_eventually(SOON / 2, || {
@@ -108,6 +152,9 @@ fn a_picture_of_the_app_at_work() {
     });
     world.ok(&["deny", "fix-login"]);
     assert_eq!(push.end().code, Some(10));
+    for name in BOXES {
+        world.ok(&["destroy", name, "-y"]);
+    }
 }
 
 #[test]

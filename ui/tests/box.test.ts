@@ -238,7 +238,7 @@ describe("the overview", () => {
     host.begun[1]?.tell({ type: "usage", usage: { boxes: [usage()], disk } });
     call?.tell({ type: "usage", usage: { boxes: [usage({ cpuPercent: 99 })], disk } });
     await pass(0);
-    expect(words("usage-fix-login")).toContain("12 % CPU");
+    expect(words("cpu-fix-login")).toContain("12 %");
   });
 
   test("open questions of this box lead to the inbox, those of others are not here", async () => {

@@ -137,7 +137,7 @@ test("what a box uses is measured while its page is shown", async () => {
   const disk = { boxesBytes: null, imagesBytes: null, freeBytes: null };
   call?.tell({ type: "usage", usage: { boxes: [usage()], disk } });
   await pass(0);
-  expect(words("usage-fix-login")).toBe("Uses 12 % CPU, 340 MB of 4.0 GB");
+  expect([words("cpu-fix-login"), words("memory-fix-login")]).toEqual(["CPU 12 %", "Memory 340 MB of 4.0 GB"]);
   expect(maybe("cpu-line-fix-login")).toBeNull();
   await pass(3000);
   call?.tell({ type: "usage", usage: { boxes: [usage({ cpuPercent: 80 })], disk } });

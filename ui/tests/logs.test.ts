@@ -56,7 +56,7 @@ test("a hundred thousand lines are a screenful in the page, and the end is in vi
   // Scrolling far and wide leaves nothing behind.
   for (let step = 0; step < 50; step++) await scrollTo(step * 30_000);
   expect(rows().length).toBeLessThan(200);
-});
+}, 30_000);
 
 test("bytes count as taken when they are in, between two pictures, and not before", async () => {
   let onBytes: (bytes: Uint8Array) => void | Promise<void> = () => {};

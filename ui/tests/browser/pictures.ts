@@ -7,6 +7,7 @@ import "./scene/clock";
 import "../../src/app.css";
 import { FIX_LOGIN } from "./scene/boxes";
 import { SceneHost } from "./scene/host";
+import { WIDTH } from "./scene/screen";
 
 const page = location.hash.slice(1) || "inbox";
 
@@ -35,9 +36,20 @@ async function chooseLog(): Promise<void> {
   source.dispatchEvent(new Event("change", { bubbles: true }));
 }
 
+/** Until the screen's picture is on the page: nothing but its canvas tells. */
+async function seeScreen(): Promise<void> {
+  const screen = await at("screen");
+  const drawn = () => {
+    const canvas = screen.querySelector("canvas");
+    return canvas?.width === WIDTH && canvas.getContext("2d")?.getImageData(0, 0, 1, 1).data[3] === 255;
+  };
+  while (!drawn()) await new Promise(requestAnimationFrame);
+}
+
 const STEPS: Record<string, () => Promise<void>> = {
   new: chooseFolder,
   [`box/${FIX_LOGIN}/logs`]: chooseLog,
+  [`box/${FIX_LOGIN}/screen`]: seeScreen,
 };
 
 async function open(): Promise<void> {

@@ -9,6 +9,7 @@ import * as scene from "./boxes";
 import { NOW, then } from "./clock";
 import * as lists from "./lists";
 import * as said from "./said";
+import { SceneScreen } from "./screen";
 import { settings } from "./settings";
 
 export class SceneHost extends FakeBackend {
@@ -50,10 +51,17 @@ export class SceneHost extends FakeBackend {
   override stream(what: Stream, onBytes: (bytes: Uint8Array) => void | Promise<void>): StreamCall {
     const call = super.stream(what, onBytes);
     const one = this.streams.at(-1);
+    if (what.kind === "screen" && one) return screen(call, one.give);
     const text = { log: said.boxLog, unitLog: said.unitLog, terminal: said.session, screen: null, unit: null }[what.kind];
     if (text) queueMicrotask(() => one?.give(text()));
     return call;
   }
+}
+
+function screen(call: StreamCall, give: (bytes: Uint8Array) => void): StreamCall {
+  const server = new SceneScreen((bytes) => queueMicrotask(() => give(bytes)));
+  server.begin();
+  return { ...call, write: (bytes) => server.hear(bytes) };
 }
 
 /** What the lines beside the numbers show, at once. */
