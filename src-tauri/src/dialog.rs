@@ -9,13 +9,12 @@ pub mod confirm;
 mod evidence;
 mod gate;
 mod layout;
-mod place;
 mod queue;
-mod readers;
 mod remember;
 mod rule;
 mod words;
 
+use agentbox_desktop::{on_screen as place, readers};
 use approvals::Sink;
 use gate::Gate;
 use gtk::gdk::keys::constants::Escape;

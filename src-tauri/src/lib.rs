@@ -10,9 +10,15 @@ pub mod display;
 pub mod failure;
 pub mod home;
 pub mod icon;
+#[cfg(target_os = "linux")]
+pub mod labels;
 pub mod logging;
+#[cfg(target_os = "linux")]
+pub mod on_screen;
 pub mod page;
 pub mod place;
 pub mod programs;
+#[cfg(target_os = "linux")]
+pub mod readers;
 
 pub use failure::Failure;

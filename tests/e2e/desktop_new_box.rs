@@ -124,6 +124,8 @@ fn a_box_is_made_in_the_window_step_by_step() {
 
     between.arm(MAKE, Fault::Hold);
     click(&window, "new-create");
+    // No page takes credentials along by itself.
+    world.screen().press(APP, "AgentBox asks", "Take them along", SOON);
     let (look, make, copy) = ("Look at the project", "Make the box", "Copy the project");
     steps_become(&window, &[(look, "done"), (make, "running"), (copy, "waiting")]);
     window.find("[data-step='Make the box'] progress", SOON);
@@ -139,7 +141,7 @@ fn a_box_is_made_in_the_window_step_by_step() {
     shoot(&window, "box-made");
     click(&window, "nav-boxes");
     window.find(&id("uptime-win-made"), SOON);
-    window.find(&id("usage-win-made"), SOON);
+    window.find(&id("memory-win-made"), SOON);
     shoot(&window, "boxes-made");
     let listed = world.json(&["list"])["boxes"][0].clone();
     assert_eq!((&listed["name"], &listed["state"]), (&json!("win-made"), &json!("running")));

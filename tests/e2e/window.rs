@@ -2,9 +2,11 @@
 //! everybody, and with more to show than anybody has.
 
 use crate::sessions::{pane_shows, stand_in};
-use crate::world::{SOON, World};
+use crate::world::{APP, SOON, World};
 use agentbox_e2e::crowd::{Crowd, Size};
+use agentbox_e2e::drag::Files;
 use agentbox_e2e::page::Page;
+use agentbox_e2e::screen;
 use agentbox_e2e::session::{Options, Session};
 use agentbox_e2e::wait::{eventually, eventually_or};
 use agentbox_e2e::webdriver::Browser;
@@ -33,7 +35,7 @@ const PAGES: [(&str, &str); 10] = [
     ("check-up", "Check-up"),
     ("welcome", "AgentBox"),
 ];
-const TABS: [&str; 6] = ["overview", "logs", "services", "terminal", "files", "activity"];
+const TABS: [&str; 7] = ["overview", "logs", "services", "terminal", "screen", "files", "activity"];
 
 fn id(testid: &str) -> String {
     format!("[data-testid='{testid}']")
@@ -184,10 +186,15 @@ fn settings_are_changed_and_kept() {
     greeted(&browser, &page);
     open(&browser, &page, "settings");
     browser.find_text("main", "autopause.idleMinutes", SOON);
-    let answer = browser.execute_async(
-        "const done = arguments[0]; done([...document.querySelectorAll('[data-testid]')].length)",
-    );
-    assert!(answer.as_u64().unwrap() > 20, "{answer}");
+    let get = |key: &str| world.json(&["config", "get", key])["setting"]["value"].clone();
+    assert_eq!(get("box.vnc"), "true");
+    browser.click(&browser.find(&id("value-box.vnc"), SOON));
+    browser.find_text(&id("said-box.vnc"), "Saved.", SOON);
+    assert_eq!(get("box.vnc"), "false");
+    // Nobody could be asked outside of this page, so what lets boxes do more is refused.
+    browser.click(&browser.find(&id("value-box.withEnv"), SOON));
+    browser.find_text(&id("setting-box.withEnv"), "no page changes it by itself", SOON);
+    assert_eq!(get("box.withEnv"), "false");
 }
 
 /// In the real webview, at every page.
@@ -284,6 +291,165 @@ pub fn window_of(host: nix::unistd::Pid) -> Option<nix::unistd::Pid> {
         String::from_utf8_lossy(&line).contains("/agentbox-window")
     };
     pids.collect::<Vec<_>>().into_iter().find(is_window).map(nix::unistd::Pid::from_raw)
+}
+
+/// What a page that was tricked asks for, without any button of it.
+fn trick(window: &Browser, request: Value) {
+    let script = "window.tricked = '';
+        window.__TAURI_INTERNALS__.invoke('call', { request: arguments[0] })
+          .then(() => (window.tricked = 'done'), (e) => (window.tricked = e.message));";
+    window.execute(script, &[request]);
+}
+
+/// What came of it.
+#[track_caller]
+fn came_of_it(window: &Browser) -> String {
+    eventually(SOON, "an end of what was asked for", || {
+        let said = window.execute("return window.tricked", &[]);
+        said.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+    })
+}
+
+fn setting(key: &str, value: &str) -> Value {
+    json!({ "method": "setSetting", "params":
+        { "key": key, "value": value, "layer": "global", "cwd": null } })
+}
+
+/// What lets boxes do more is asked about in a window that the page can neither draw nor press.
+#[test]
+fn a_tricked_page_loosens_nothing_without_a_yes_outside_of_it() {
+    const ASKS: &str = "AgentBox asks";
+    let world = World::desktop_with(Options { dunst: false, keyring: false, panel: false });
+    let mode = || world.json(&["config", "get", "approvals.mode"])["setting"]["value"].clone();
+    let program = world.program("agentbox-desktop");
+    let window = Browser::open(world.session(), &program, &["--window", "--page", "settings"]);
+    window.find_text("main", "approvals.mode", SOON);
+    let screen = world.screen();
+    let asked = || {
+        eventually_or(SOON, "a question outside of the page", || {
+            let texts = screen.texts(APP, ASKS);
+            let whole =
+                texts.iter().any(|text| text.contains("config set approvals.mode safe --global"));
+            if whole { Ok(()) } else { Err(format!("{texts:?}")) }
+        });
+    };
+    let refused = |why: &str| {
+        assert!(came_of_it(&window).contains("Nothing was changed"), "{why}");
+        screen.gone(APP, ASKS, SOON);
+        assert_eq!(mode(), "ask", "{why}");
+    };
+
+    trick(&window, setting("approvals.mode", "safe"));
+    asked();
+    screen::shoot(world.session(), "window-asks");
+    assert_eq!(mode(), "ask", "nothing is done before the answer");
+    // A second wish is not even asked about while the first is.
+    trick(&window, setting("box.withEnv", "true"));
+    assert!(came_of_it(&window).contains("another question"), "one at a time");
+    assert_eq!(screen.windows(APP).iter().filter(|title| title.contains(ASKS)).count(), 1);
+    screen.press(APP, ASKS, "Deny", SOON);
+    eventually(SOON, "the no", || came_of_it(&window).contains("did not say yes").then_some(()));
+    refused("Deny");
+
+    // A key that was on its way to the page is a no, and so is closing it.
+    for keys in [["key", "Return"], ["key", "Escape"]] {
+        trick(&window, setting("approvals.mode", "safe"));
+        asked();
+        let focus = world.session().command("wmctrl").args(["-a", ASKS]).status().unwrap();
+        assert!(focus.success());
+        eventually(SOON, "an answer by a key", || {
+            let _ = world.session().command("xdotool").args(keys).status();
+            screen.windows(APP).iter().all(|title| !title.contains(ASKS)).then_some(())
+        });
+        refused(keys[1]);
+    }
+    // Three noes are enough for this window.
+    trick(&window, setting("approvals.mode", "safe"));
+    refused("asked too often");
+    drop(window);
+
+    let window = Browser::open(world.session(), &program, &["--window", "--page", "settings"]);
+    window.find_text("main", "approvals.mode", SOON);
+    let choose = "const field = document.querySelector(\"[data-testid='value-approvals.mode']\");
+        field.value = arguments[0];
+        field.dispatchEvent(new Event('change', { bubbles: true }));";
+    window.execute(choose, &[json!("safe")]);
+    screen.press(APP, ASKS, "Change it", SOON);
+    window.find_text(&id("said-approvals.mode"), "Saved.", SOON);
+    assert_eq!(mode(), "safe");
+    // What tightens asks nobody.
+    window.execute(choose, &[json!("ask")]);
+    eventually(SOON, "the tighter setting", || (mode() == "ask").then_some(()));
+    window.find_text(&id("said-approvals.mode"), "Saved.", SOON);
+}
+
+/// Puts the window where the mouse will find it, and gives a place in its middle.
+#[track_caller]
+fn put_in_place(session: &Session) -> (i32, i32) {
+    let mut place = session.command("wmctrl");
+    place.args(["-r", "AgentBox", "-e", "0,220,60,980,640"]);
+    eventually(SOON, "the window at its place", || place.status().unwrap().success().then_some(()));
+    (220 + 980 / 2, 60 + 640 / 2)
+}
+
+/// Brings files over the page and lets go of them when the page says that it has seen them.
+#[track_caller]
+fn drop_on(window: &Browser, files: &Files<'_>, (x, y): (i32, i32), words: &str) {
+    files.carry_to(x, y);
+    // The page may be busy when they come; a hand is never quite still.
+    let mut sway = [0, 3].iter().cycle();
+    eventually_or(SOON, "the page seeing what is over it", || {
+        files.move_to(x + sway.next().unwrap(), y);
+        let script =
+            "return document.querySelector('[data-testid=drop-overlay]')?.textContent ?? ''";
+        let said = window.execute(script, &[]).to_string();
+        if said.contains(words) { Ok(()) } else { Err(said) }
+    });
+    assert_eq!(files.let_go(), "dropped");
+}
+
+/// Out of another program, by the mouse, onto the real webview.
+#[test]
+fn files_dropped_on_a_boxs_page_are_in_the_box_after_a_yes() {
+    let world = World::desktop_with(Options { dunst: false, keyring: false, panel: false });
+    let made = world.create("win-drop");
+    let folder = world.dir().join("to drop");
+    std::fs::create_dir_all(folder.join("drafts")).unwrap();
+    std::fs::write(folder.join("über uns.txt"), "two words\n").unwrap();
+    std::fs::write(folder.join("drafts/inside.txt"), "inside\n").unwrap();
+    let at = format!("box/{}/files", made["id"].as_str().unwrap());
+    let program = world.program("agentbox-desktop");
+    let window = Browser::open(world.session(), &program, &["--window", "--page", &at]);
+    window.find_text("main", "README.md", SOON);
+    let middle = put_in_place(world.session());
+    let files = Files::show(world.session(), &[folder.join("über uns.txt"), folder.join("drafts")]);
+
+    // They are named; nothing is copied by letting go of them, nor by saying no.
+    drop_on(&window, &files, middle, "über uns.txt and drafts");
+    let asked = window.find(&id("confirm-drop"), SOON);
+    assert!(window.text(&asked).contains("Copy über uns.txt and drafts into /workspace?"));
+    window.shoot("window-drop");
+    window.click(&window.find(&id("confirm-no-drop"), SOON));
+    assert_eq!(world.box_ok("win-drop", "ls /workspace"), "README.md");
+
+    drop_on(&window, &files, middle, "über uns.txt");
+    window.click(&window.find(&id("confirm-yes-drop"), SOON));
+    window.find_text(&id("files-said"), "2 files or folders", SOON);
+    window.find_text("main", "über uns.txt", SOON);
+    let found =
+        world.box_ok("win-drop", "cat '/workspace/über uns.txt' /workspace/drafts/inside.txt");
+    assert_eq!(found, "two words\ninside");
+    let owner = world.box_ok("win-drop", "stat -c %U '/workspace/über uns.txt' && whoami");
+    let (owner, user) = owner.split_once('\n').unwrap();
+    assert_eq!(owner, user, "the agents' own");
+
+    // Where there is no folder to drop them on, the page stays what it is and takes nothing.
+    window.click(&window.find(&id("nav-boxes"), SOON));
+    window.find_text("main", "win-drop", SOON);
+    files.carry_to(middle.0, middle.1);
+    files.let_go();
+    window.find_text("main", "win-drop", SOON);
+    assert!(window.find_all(&id("confirm-drop")).is_empty());
 }
 
 /// With more than anybody has, keys are answered, and nothing is allowed by them. How soon: `make bench`.

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { SettingsView } from "../src/lib/bindings/SettingsView";
 import { lookup, showSetting } from "../src/lib/lookup.svelte";
-import { fits, grouped, isValid, lines, list, loosening } from "../src/lib/settings";
+import { fits, grouped, isValid, lines, list } from "../src/lib/settings";
 import { error, type FakeBackend } from "./fake";
 import { keepSettings, registry, setting, view } from "./registry";
 import { at, maybe, openWindow, pass, words } from "./window";
@@ -224,72 +224,30 @@ describe("a change", () => {
 });
 
 describe("what lets boxes do more", () => {
-  test("is asked first, with Cancel as the default", async () => {
-    const { host, user } = await open();
+  test("goes out at once and is asked about outside of the page; the old value stands until it was said", async () => {
+    const { host, user, held } = await open();
+    let agree = () => {};
+    host.on("setSetting", () => new Promise((resolve) => (agree = () => resolve(null))));
     await user.selectOptions(at("value-approvals.mode"), "safe");
-    await pass(0);
-    expect(field("approvals.mode").value).toBe("ask");
-    expect(words("confirm-approvals.mode")).toContain("push to their own branch");
-    expect(words("confirm-approvals.mode")).toContain("copy files to .agentbox/out/<box> in your project");
-    expect(document.activeElement).toBe(at("confirm-no-approvals.mode"));
-    await user.keyboard("{Enter}");
-    await pass(0);
-    expect(maybe("confirm-approvals.mode")).toBeNull();
-    expect(document.activeElement).toBe(at("value-approvals.mode"));
-    expect(sent(host)).toEqual([]);
-
-    await user.selectOptions(at("value-approvals.mode"), "safe");
-    await pass(0);
-    await user.click(at("confirm-yes-approvals.mode"));
-    await pass(0);
+    await pass(300);
     expect(sent(host)).toEqual([{ key: "approvals.mode", value: "safe", layer: "global", cwd: null }]);
+    expect(words("said-approvals.mode")).toBe("Saving… What lets boxes do more is asked about in a window of its own.");
+    expect([field("approvals.mode").value, field("approvals.mode").disabled]).toEqual(["ask", true]);
+    held.view = { ...held.view, settings: held.view.settings.map((one) => (one.key === "approvals.mode" ? { ...one, value: "safe", from: "global" as const } : one)) };
+    agree();
+    await pass(0);
+    expect(words("said-approvals.mode")).toBe("Saved.");
     expect(field("approvals.mode").value).toBe("safe");
-    await user.selectOptions(at("value-approvals.mode"), "ask");
-    await pass(0);
-    expect(maybe("confirm-approvals.mode")).toBeNull();
-    expect(sent(host)).toHaveLength(2);
   });
 
-  test.each([
-    ["integrations.tracker.autoApproveWrites", "create, change and delete at tracker"],
-    ["gh.checkout", "your own repository"],
-    ["claude.login", "your account of Claude Code"],
-  ])("%s", async (key, allows) => {
+  test("and was not agreed to: nothing is changed, and the page says so", async () => {
     const { host, user } = await open();
-    await user.click(at(`value-${key}`));
+    host.on("setSetting", () => Promise.reject(error("failed", "Nothing was changed: you did not say yes.")));
+    await user.click(at("value-gh.checkout"));
     await pass(0);
-    expect(words(`confirm-${key}`)).toContain(allows);
-    expect(words(`confirm-${key}`)).toContain("For all projects.");
-    await user.keyboard("{Escape}");
-    await pass(0);
-    expect(sent(host)).toEqual([]);
-  });
-
-  test("an engine of its own is asked about, none is not", async () => {
-    const { host, user } = await open();
-    await user.selectOptions(at("value-box.docker"), "on");
-    await pass(0);
-    expect(words("confirm-box.docker")).toContain("what keeps an agent in is weaker");
-    await user.click(at("confirm-no-box.docker"));
-    await pass(0);
-    expect(sent(host)).toEqual([]);
-  });
-
-  test("also when a reset does it", async () => {
-    const { host, user } = await open();
-    await user.click(at("reset-claude.login"));
-    await pass(0);
-    expect(words("confirm-claude.login")).toContain("your account of Claude Code");
-    await user.click(at("confirm-yes-claude.login"));
-    await pass(0);
-    expect(sent(host)).toEqual([{ key: "claude.login", value: null, layer: "global", cwd: null }]);
-  });
-
-  test("a shell's profile is nobody's login", () => {
-    const of = (key: string, value: string) => loosening(setting(key, { value: "false" }), value);
-    expect(of("shell.login", "true")).toBeNull();
-    expect(of("codex.login", "true")?.allows).toContain("Codex");
-    expect(of("codex.login", "false")).toBeNull();
+    expect(words("setting-gh.checkout")).toContain("Nothing was changed");
+    expect(at("value-gh.checkout").getAttribute("aria-checked")).toBe("false");
+    expect(document.activeElement).toBe(at("value-gh.checkout"));
   });
 });
 
@@ -329,18 +287,6 @@ describe("one project", () => {
     expect(words("said-box.memory")).toContain("agentbox.yaml allows less");
     expect(words("from-box.memory")).toBe("Set by this project's agentbox.yaml.");
     expect(field("box.memory").value).toBe("2g");
-  });
-
-  test("a reset to what holds everywhere asks when that is looser", async () => {
-    const own = registry().map((one) => (one.key === "approvals.mode" ? { ...one, default: "safe", value: "ask", from: "project" as const } : one));
-    const { host, user } = await ofProject(view({ settings: own }));
-    host.on("settings", ({ params }) =>
-      view({ project: params.cwd, settings: params.cwd ? own : own.map((one) => (one.key === "approvals.mode" ? { ...one, value: "safe" } : one)) }),
-    );
-    await user.click(at("reset-approvals.mode"));
-    await pass(0);
-    expect(words("confirm-approvals.mode")).toContain("For this project");
-    expect(sent(host)).toEqual([]);
   });
 });
 

@@ -92,6 +92,24 @@ impl Kind {
         }
     }
 
+    /// The place of a value among all there are, the tightest first.
+    pub(crate) fn place_of(self, value: &Scalar) -> Option<u64> {
+        match value {
+            Scalar::Bool(yes) => Some(u64::from(*yes)),
+            Scalar::Text(text) => self.rank(text, u64::MAX),
+            Scalar::Number(_) | Scalar::List(_) => None,
+        }
+    }
+
+    /// The place of the loosest value there is.
+    pub(crate) fn last_place(self) -> u64 {
+        match self {
+            Kind::Bool => 1,
+            Kind::OneOf(words) => words.len().saturating_sub(1) as u64,
+            _ => u64::MAX,
+        }
+    }
+
     pub(crate) fn schema(self) -> Json {
         match self {
             Kind::Bool => json!({ "type": ["boolean", "null"] }),

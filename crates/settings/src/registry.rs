@@ -24,6 +24,9 @@ pub struct Key {
     pub by_command: bool,
     /// Names programs, files or addresses of this computer, or is nearly root here: no window changes it.
     pub at_terminal: bool,
+    /// What boxes may do when it is more than it was, in a sentence; empty where that is nothing of note.
+    /// `*` stands for the service.
+    pub allows: &'static str,
 }
 
 /// Which of the person's files may hold a key.
@@ -73,6 +76,7 @@ impl Key {
             advanced: false,
             by_command: false,
             at_terminal: false,
+            allows: "",
         }
     }
 
@@ -98,6 +102,10 @@ impl Key {
         Self { at_terminal: true, ..self }
     }
 
+    const fn allows(self, allows: &'static str) -> Self {
+        Self { allows, ..self }
+    }
+
     const fn advanced(self) -> Self {
         Self { advanced: true, ..self }
     }
@@ -112,6 +120,15 @@ impl Key {
 
     const fn free(self) -> Self {
         Self { workspace: Workspace::Free, ..self }
+    }
+
+    /// Whether a change from one value to another, as they are typed, lets boxes do more. What was not said
+    /// before counts as the least, what nobody knows yet as the most that can be.
+    pub fn loosens(&self, from: Option<&str>, to: Option<&str>) -> bool {
+        let rank = |typed: &str| self.kind.parse(typed).ok().and_then(|v| self.kind.place_of(&v));
+        let from = from.and_then(rank).unwrap_or(0);
+        let to = to.and_then(rank).unwrap_or_else(|| self.kind.last_place());
+        !self.allows.is_empty() && to > from
     }
 
     /// Whether this is the key of that name.
@@ -202,21 +219,28 @@ macro_rules! agent {
                 "true",
                 concat!($title, " does not ask before each step, because a box keeps it in; OpenCode's own settings decide that."),
             )
-            .tighter(),
+            .tighter()
+            .allows(concat!($title, " then takes its steps in boxes without asking before each.")),
             Key::project(
                 concat!($agent, ".login"),
                 Kind::Bool,
                 "true",
                 concat!("Boxes get your login of ", $title, "."),
             )
-            .tighter(),
+            .tighter()
+            .allows(concat!(
+                "Agents in boxes then use your account of ",
+                $title,
+                ", and what runs in a box can read that login."
+            )),
             Key::project(
                 concat!($agent, ".sync"),
                 Kind::Bool,
                 "true",
                 concat!("Your own settings of ", $title, " are brought to boxes."),
             )
-            .tighter(),
+            .tighter()
+            .allows(concat!("Boxes then get your own settings of ", $title, " to read.")),
         ]
     };
 }
@@ -284,7 +308,8 @@ pub const KEYS: &[Key] = &[
         Kind::Bool,
         "false",
         "New boxes get .env files and the like, which git ignores.",
-    ),
+    )
+    .allows("Credentials in files that git ignores are then in the hands of every new box."),
     Key::project(
         "box.resyncOnStart",
         Kind::Bool,
@@ -315,7 +340,8 @@ pub const KEYS: &[Key] = &[
         Kind::OneOf(&["ask", "safe"]),
         "ask",
         "Safe: pushes to the box's own branch, its own pull request and copies to .agentbox/out do not ask.",
-    ),
+    )
+    .allows("Boxes then push to their own branch, open pull requests from it and copy files to .agentbox/out/<box> in your project without asking you. Everything else still asks."),
     Key::host("approvals.quiet", Kind::Hours, "", "No dialogs and notifications then; local time."),
     Key::host(
         "approvals.promptCommand",
@@ -335,19 +361,22 @@ pub const KEYS: &[Key] = &[
         Kind::OneOf(&["keychain", "file"]),
         "keychain",
         "Where credentials are kept.",
-    ),
+    )
+    .allows("Credentials are then in files that only you can read, and no longer in the keychain: every program that you run can read them."),
     Key::project(
         "integrations.*.enabled",
         Kind::Bool,
         "",
         "Boxes may use the service. Without it: as the service starts out.",
-    ),
+    )
+    .allows("Boxes then read at * in your name without asking you. What they want to write there is asked about first, unless other settings say otherwise."),
     Key::project(
         "integrations.*.autoApproveWrites",
         Kind::Bool,
         "false",
         "The service's writes do not ask.",
-    ),
+    )
+    .allows("Boxes then create, change and delete at * in your name without asking you. What they did stands in the activity."),
     Key::project(
         "integrations.*.baseUrl",
         Kind::Address,
@@ -361,7 +390,8 @@ pub const KEYS: &[Key] = &[
         Kind::Bool,
         "false",
         "`gh pr checkout` in a box may change your own branch.",
-    ),
+    )
+    .allows("A pull request that a box checks out with gh pr checkout is then also checked out in your own repository on this computer."),
     CLAUDE[0],
     CLAUDE[1],
     CLAUDE[2],

@@ -12,9 +12,12 @@ mod files;
 mod flow;
 mod front;
 mod long;
+mod loosening;
 mod permitted;
 mod running;
 mod stream;
+
+pub use loosening::{Loosening, Person};
 
 use front::Front;
 use host::client::{Client, ClientError};
@@ -22,7 +25,7 @@ use protocol::control::{ControlError, ErrorCode};
 use running::Running;
 use serde_json::Value;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// One page's way to the host.
 #[derive(Clone)]
@@ -30,11 +33,22 @@ pub struct Window {
     client: Client,
     running: Arc<Running>,
     front: Arc<Front>,
+    /// Who is asked about what lets boxes do more; without anybody it is refused.
+    person: Option<Arc<dyn Person>>,
+    /// How often in a row they said no. Held while they are asked: one question at a time.
+    noes: Arc<Mutex<u32>>,
 }
 
 impl Window {
     pub fn new(home: &Path) -> Self {
-        Self { client: Client::new(home), running: Arc::default(), front: Arc::default() }
+        let client = Client::new(home);
+        let (running, front) = (Arc::default(), Arc::default());
+        Self { client, running, front, person: None, noes: Arc::default() }
+    }
+
+    /// The same, with somebody who can be asked outside of the page.
+    pub fn in_front_of(home: &Path, person: Arc<dyn Person>) -> Self {
+        Self { person: Some(person), ..Self::new(home) }
     }
 
     pub fn client(&self) -> &Client {
@@ -44,6 +58,7 @@ impl Window {
     /// Sends one request to the host and gives its reply.
     pub fn call(&self, request: Value) -> Result<Value, ControlError> {
         let request = permitted::now(request)?;
+        self.asked_outside(&request)?;
         self.client.call(&request).map_err(to_control)
     }
 

@@ -19,6 +19,7 @@ impl Window {
         mut tell: impl FnMut(HostEvent),
     ) -> Result<Value, ControlError> {
         let request = permitted(request)?;
+        self.asked_outside(&request)?;
         let conversation = self.client.open(&request).map_err(to_control)?;
         let writer = conversation.writer().map_err(|e| failed(e.to_string()))?;
         self.running.begun(number, writer, None)?;

@@ -1,4 +1,5 @@
-//! Which requests a page may make, and in which form.
+//! Which requests a page may make, and in which form. What lets boxes do more is asked about besides
+//! ([`crate::loosening`]).
 
 use crate::usage;
 use protocol::control::{ControlError, Request};
@@ -267,7 +268,7 @@ mod tests {
             now(json!({"method": "setSetting", "params":
                 {"key": key, "value": value, "layer": "global", "cwd": null}}))
         };
-        assert!(set("box.memory", "4g").is_ok() && set("approvals.mode", "safe").is_ok());
+        assert!(set("box.memory", "4g").is_ok() && set("approvals.mode", "ask").is_ok());
         for key in [
             "approvals.promptCommand",
             "engine.host",

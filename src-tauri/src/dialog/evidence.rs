@@ -3,8 +3,8 @@
 //! What stands first in a row (a label, an object id, a path) has a column of its own: no value can
 //! pass for another row.
 
-use super::layout::{dim, line, monospace, sheet, text_of};
 use super::words::size;
+use agentbox_desktop::labels::{bold, dim, line, monospace, sheet, text_of};
 use gtk::prelude::*;
 use protocol::question::{Commit, Evidence, Fact, FileLine};
 
@@ -86,7 +86,7 @@ fn about(file: &FileLine) -> gtk::Box {
     about.pack_start(&dim(&size(file.bytes)), false, false, 0);
     if let Some(note) = &file.note {
         let note = text_of(&format!("⚠ {note}"));
-        note.set_attributes(Some(&super::layout::bold(1.0)));
+        note.set_attributes(Some(&bold(1.0)));
         about.pack_start(&note, true, true, 0);
     }
     about

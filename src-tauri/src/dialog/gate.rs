@@ -5,13 +5,12 @@
 //! not fit, its end was scrolled into view. The broker holds the first one again by itself.
 
 use super::layout::Layout;
+use agentbox_desktop::labels::GRACE;
 use gtk::glib;
 use gtk::prelude::*;
 use std::cell::Cell;
 use std::rc::Rc;
-use std::time::Duration;
 
-const GRACE: Duration = Duration::from_millis(350);
 /// Rounding of sizes must not hide the end for ever.
 const SLACK: f64 = 2.0;
 const SCROLL: &str = "Scroll to the end to allow";

@@ -6,9 +6,10 @@
 use super::remember::Form;
 use super::{evidence, place, readers, words};
 use crate::colour;
+use agentbox_desktop::labels::{GAP, bold, dim, line, monospace, sheet, text_of};
 use gtk::gdk::{self, keys::constants};
 use gtk::glib::{self, ControlFlow, Propagation};
-use gtk::pango::{self, AttrList};
+use gtk::pango;
 use gtk::prelude::*;
 use protocol::question::{Answers, Question, Tier, Verdict};
 use protocol::{BoxName, Millis, text};
@@ -19,7 +20,6 @@ const TALLEST: i32 = 520;
 const AROUND: i32 = 200;
 /// The scrolling area never gets lower than this.
 const LOWEST: i32 = 80;
-pub const GAP: i32 = 12;
 /// Between the text and the bar that scrolls it.
 const BESIDE_BAR: i32 = 4;
 
@@ -302,18 +302,6 @@ fn command(argv: &[String]) -> gtk::Frame {
     sheet(&label)
 }
 
-/// Set apart from what we say ourselves.
-pub fn sheet(content: &impl IsA<gtk::Widget>) -> gtk::Frame {
-    content.set_margin_top(8);
-    content.set_margin_bottom(8);
-    content.set_margin_start(10);
-    content.set_margin_end(10);
-    let frame = gtk::Frame::new(None);
-    frame.style_context().add_class("view");
-    frame.add(content);
-    frame
-}
-
 fn scroller(body: &gtk::Box) -> gtk::ScrolledWindow {
     let scroller = gtk::ScrolledWindow::new(gtk::Adjustment::NONE, gtk::Adjustment::NONE);
     scroller.set_policy(gtk::PolicyType::Never, gtk::PolicyType::Automatic);
@@ -368,48 +356,6 @@ fn fit(scroller: &gtk::ScrolledWindow, other: i32) -> Fit {
 
 fn tallest(screen: i32, other: i32) -> i32 {
     TALLEST.min(screen - AROUND - other).max(LOWEST)
-}
-
-/// One line of plain text.
-pub fn line(text: &str) -> gtk::Label {
-    let label = gtk::Label::new(None);
-    label.set_text(text);
-    label.set_xalign(0.0);
-    label
-}
-
-/// One line that is not the first to be read.
-pub fn dim(text: &str) -> gtk::Label {
-    let label = line(text);
-    fade(&label);
-    label
-}
-
-/// The theme's own `dim-label` is too pale to read.
-pub fn fade(label: &gtk::Label) {
-    label.set_opacity(0.75);
-}
-
-/// Plain text that wraps, inside a word if need be.
-pub fn text_of(text: &str) -> gtk::Label {
-    let label = line(text);
-    label.set_line_wrap(true);
-    label.set_line_wrap_mode(pango::WrapMode::WordChar);
-    label.set_hexpand(true);
-    label
-}
-
-pub fn bold(scale: f64) -> AttrList {
-    let list = AttrList::new();
-    list.insert(pango::AttrInt::new_weight(pango::Weight::Bold));
-    list.insert(pango::AttrFloat::new_scale(scale));
-    list
-}
-
-pub fn monospace() -> AttrList {
-    let list = AttrList::new();
-    list.insert(pango::AttrString::new_family("monospace"));
-    list
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Remember…, opened in place: the choices of a rule as radio buttons, and the rule below them.
 
-use super::layout::{GAP, bold, fade, line, text_of};
 use super::readers;
 use super::rule::{self, Choice, Wish};
+use agentbox_desktop::labels::{GAP, bold, fade, line, text_of};
 use gtk::prelude::*;
 use jiff::Zoned;
 use protocol::question::{Question, Remember, Verdict};

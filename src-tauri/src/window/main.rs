@@ -7,8 +7,11 @@
 mod args;
 mod chooser;
 mod commands;
+#[cfg(target_os = "linux")]
+mod confirm;
 mod copies;
 mod links;
+mod person;
 mod subscription;
 mod window;
 mod window_state;

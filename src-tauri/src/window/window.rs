@@ -4,10 +4,12 @@
 //! [`crate::commands`]: it loads only what is embedded, opens no other page and no other window.
 
 use crate::page::Page;
+use crate::person::AtDesktop;
 use crate::subscription::Subscription;
 use crate::{Failure, chooser, commands, copies, display, home, links, logging, window_state};
 use agentbox_window::Window;
 use std::path::PathBuf;
+use std::sync::Arc;
 use tauri::webview::NewWindowResponse;
 use tauri::{App, Manager, Runtime, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 
@@ -26,11 +28,8 @@ pub fn run(page: Page) -> Result<(), Failure> {
     logging::start(&home, "window.log");
     let runtime = home::runtime()?;
     tauri::async_runtime::set(runtime.handle().clone());
-    let window = Window::new(&home);
     let app = tauri::Builder::default()
         .manage(page)
-        .manage(Subscription::new(window.client().clone()))
-        .manage(window)
         .manage(copies::Home(home.clone()))
         .manage(copies::Dropped::default())
         .invoke_handler(tauri::generate_handler![
@@ -61,6 +60,10 @@ pub fn run(page: Page) -> Result<(), Failure> {
 }
 
 fn open(app: &App, home: PathBuf) -> tauri::Result<()> {
+    // Before there is a page that could ask for them.
+    let window = Window::in_front_of(&home, Arc::new(AtDesktop(app.handle().clone())));
+    app.manage(Subscription::new(window.client().clone()));
+    app.manage(window);
     // The app's own is too large for a window manager to take.
     #[cfg(target_os = "linux")]
     crate::icon::on_windows();

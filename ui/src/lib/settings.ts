@@ -1,11 +1,8 @@
-// Settings for people: what their groups are called, who decided them, what may be typed, and which
-// changes let boxes do more.
-import type { Agent } from "./bindings/Agent";
+// Settings for people: what their groups are called, who decided them and what may be typed.
 import type { SettingFrom } from "./bindings/SettingFrom";
 import type { SettingKind } from "./bindings/SettingKind";
 import type { SettingView } from "./bindings/SettingView";
 import { parseCount, parseCpus, parseSize } from "./limits";
-import { AGENT_TITLES } from "./words";
 
 /** By the first word of the key, in the order people look for them. */
 const HEADINGS: Record<string, string> = {
@@ -144,61 +141,4 @@ export function terminalWords(key: string, project: string | null): string {
 export function command(key: string, project: string | null): string {
   if (key === TRUSTED) return "agentbox config trust-workspace";
   return `agentbox config set ${key} VALUE${project === null ? " --global" : ""}`;
-}
-
-export interface Loosening {
-  title: string;
-  /** What boxes may do then. */
-  allows: string;
-}
-
-/** What a change to this value lets boxes do that they could not do before; none when it is nothing of note. */
-export function loosening(setting: SettingView, value: string | null): Loosening | null {
-  const { key } = setting;
-  if (value === null || value === setting.value) return null;
-  const [first, second, third] = key.split(".");
-  if (key === "approvals.mode" && value === "safe") {
-    return {
-      title: "Let safe writes pass without a question?",
-      allows: "Boxes then push to their own branch, open pull requests from it and copy files to .agentbox/out/<box> in your project without asking you. Everything else still asks.",
-    };
-  }
-  if (first === "integrations" && third === "autoApproveWrites" && value === "true") {
-    return {
-      title: `Let writes to ${second} pass without a question?`,
-      allows: `Boxes then create, change and delete at ${second} in your name without asking you. What they did stands in the activity.`,
-    };
-  }
-  if (key === "gh.checkout" && value === "true") {
-    return {
-      title: "Let boxes change your own branch?",
-      allows: "A pull request that a box checks out with gh pr checkout is then also checked out in your own repository on this computer.",
-    };
-  }
-  if (key === "box.docker" && value === "on") {
-    return {
-      title: "Give boxes a container engine of their own?",
-      allows: "New boxes then run with more rights on this computer's engine: what keeps an agent in is weaker than in a box without one.",
-    };
-  }
-  if (key === "box.withEnv" && value === "true") {
-    return {
-      title: "Take .env files along into new boxes?",
-      allows: "Credentials in files that git ignores are then in the hands of every new box.",
-    };
-  }
-  if (key === "secrets.backend" && value === "file") {
-    return {
-      title: "Keep credentials in files?",
-      allows: "Credentials are then in files that only you can read, and no longer in the keychain: every program that you run can read them.",
-    };
-  }
-  const agent = AGENT_TITLES[first as Agent] as string | undefined;
-  if (agent && second === "login" && value === "true") {
-    return {
-      title: `Give boxes your login of ${agent}?`,
-      allows: `Agents in boxes then use your account of ${agent}, and what runs in a box can read that login.`,
-    };
-  }
-  return null;
 }

@@ -101,6 +101,9 @@ export const AGENT_STATES: Record<AgentState, string> = {
   error: "stopped with an error",
 };
 
+/** While something waits that may be a question for the person: no page asks it. */
+export const ASKED_OUTSIDE = "What lets boxes do more is asked about in a window of its own.";
+
 /** What keeps an agent from going on until somebody says something. */
 export const NEEDS_YOU: AgentState[] = ["waiting", "end-plan", "question"];
 

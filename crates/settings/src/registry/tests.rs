@@ -125,3 +125,41 @@ fn a_command_line_sets_no_policy() {
         assert!(key.scope == Scope::Project && key.holds == Holds::Now, "{}", key.name);
     }
 }
+
+/// What lets boxes do more is known as such in every way it can be typed; less is never more.
+#[test]
+fn more_is_told_from_less() {
+    let loosens =
+        |name: &str, from: Option<&str>, to: Option<&str>| find(name).unwrap().loosens(from, to);
+    assert!(loosens("approvals.mode", Some("ask"), Some("safe")));
+    assert!(loosens("approvals.mode", None, Some(" safe ")), "nothing known is the tightest");
+    assert!(!loosens("approvals.mode", Some("safe"), Some("ask")));
+    assert!(!loosens("approvals.mode", Some("safe"), Some("safe")));
+    for yes in ["true", "YES", "1", "On"] {
+        assert!(
+            loosens("integrations.notion.autoApproveWrites", Some("false"), Some(yes)),
+            "{yes}"
+        );
+    }
+    assert!(!loosens("box.withEnv", Some("true"), Some("off")));
+    // Taken out, and nobody knows what holds then.
+    assert!(loosens("box.withEnv", Some("false"), None));
+    assert!(!loosens("box.withEnv", Some("true"), None), "there is nothing looser");
+    assert!(!loosens("box.memory", Some("1g"), Some("8g")), "no right of a person's");
+}
+
+/// Else every change would count as one that lets boxes do more.
+#[test]
+fn what_allows_more_can_be_told_from_less() {
+    let told: Vec<&Key> = KEYS.iter().filter(|key| !key.allows.is_empty()).collect();
+    assert!(told.len() >= 9);
+    for key in told {
+        assert!(matches!(key.kind, Kind::Bool | Kind::OneOf(_)), "{}", key.name);
+        assert!(key.allows.ends_with('.'), "{}", key.name);
+    }
+    for key in KEYS.iter().filter(|key| key.name.starts_with("approvals.")) {
+        let free = ["timeoutSeconds", "quiet", "whenNobodyWatches"];
+        let is_free = free.iter().any(|word| key.name.ends_with(word));
+        assert!(is_free || key.at_terminal || !key.allows.is_empty(), "{}", key.name);
+    }
+}
