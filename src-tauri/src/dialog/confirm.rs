@@ -3,8 +3,8 @@
 //! No box asks here and nothing is allowed by it: closing it in any way only leaves things as they are.
 //! It takes the keyboard, for the person has just asked for it, but Enter means Cancel.
 
-use super::layout::{GAP, bold, text_of};
 use super::{place, readers};
+use agentbox_desktop::labels::{GAP, bold, text_of};
 use gtk::glib;
 use gtk::prelude::*;
 use std::cell::RefCell;
