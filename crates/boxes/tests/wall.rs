@@ -140,10 +140,15 @@ async fn the_way_out_leads_to_the_hosts_socket_over_either_carrier() {
         // Case 50: nobody is there yet.
         let said = install.output(&record, &page).await;
         assert!(said.starts_with("HTTP/1.1 503 "), "{said}");
-        assert!(said.contains("X-AgentBox-Reason: policy_unavailable\r\nRetry-After: 5\r\n"), "{said}");
+        assert!(
+            said.contains("X-AgentBox-Reason: policy_unavailable\r\nRetry-After: 5\r\n"),
+            "{said}"
+        );
         let serving = match channel {
             Channel::Socket => serve_socket(&install),
-            Channel::Exec => serve_bridge(install.boxes.bridge(&record, Service::Egress).await.unwrap()),
+            Channel::Exec => {
+                serve_bridge(install.boxes.bridge(&record, Service::Egress).await.unwrap())
+            }
         };
         let (install, record) = (&install, &record);
         eventually("the proxy answers", || async move {
@@ -222,10 +227,8 @@ async fn attach_to_a_bridge(install: &Install, record: &Record) {
     let container = Some(record.container.clone());
     let leave = NetworkDisconnectRequest { container: record.container.clone(), force: Some(true) };
     docker.disconnect_network("none", leave).await.unwrap();
-    let join = NetworkConnectRequest {
-        container: container.unwrap(),
-        ..NetworkConnectRequest::default()
-    };
+    let join =
+        NetworkConnectRequest { container: container.unwrap(), ..NetworkConnectRequest::default() };
     docker.connect_network("bridge", join).await.unwrap();
 }
 
@@ -378,7 +381,8 @@ async fn a_checkpoint_of_a_box_that_changed_sides_holds_no_login() {
     install.output(&open, &["sh", "-c", &login]).await;
     install.boxes.stop(&open).await.unwrap();
     let watcher = progress::silent();
-    let shut = install.boxes.remake(&open, EgressMode::Locked, None, &watcher).await.unwrap().record;
+    let shut =
+        install.boxes.remake(&open, EgressMode::Locked, None, &watcher).await.unwrap().record;
     install.boxes.tidy(&shut).await.unwrap();
     install.boxes.start(&shut, go(Some(Egress::default()))).await.unwrap();
     let image = boxes::checkpoint_image(&shut, "kept");
