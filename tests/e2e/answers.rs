@@ -32,12 +32,12 @@ fn window(world: &World) -> Browser {
 #[track_caller]
 fn shown_everywhere(world: &World, window: &Browser) {
     window.find("[data-testid^='allow-']", SOON);
-    shown_natively(world);
+    shown_natively(world, "Allow once");
 }
 
 /// Waits until every native surface shows the question.
 #[track_caller]
-fn shown_natively(world: &World) {
+fn shown_natively(world: &World, yes: &str) {
     eventually_or(SOON, "the dialog", || {
         let windows = world.screen().windows(APP);
         if windows.iter().any(|w| w.contains("fix-login asks")) {
@@ -48,7 +48,7 @@ fn shown_natively(world: &World) {
     });
     // The dialog's button comes alive when the grace is over; no hand is quicker than that.
     eventually(SOON, "the end of the grace", || {
-        world.screen().exists(APP, "fix-login asks", "Allow once").then_some(())
+        world.screen().exists(APP, "fix-login asks", yes).then_some(())
     });
     world.notifications().wait_for("fix-login asks", SOON);
     let tray = world.tray();
@@ -181,7 +181,7 @@ fn keys_can_deny_but_never_allow_by_accident() {
     for key in ["Return", "space", "Escape"] {
         let (world, _) = about_to_push();
         let push = world.push("fix-login");
-        shown_natively(&world);
+        shown_natively(&world, "Allow once");
         focus(&world, "fix-login asks");
         assert!(world.session().command("xdotool").args(["key", key]).status().unwrap().success());
         let ended = push.end();
@@ -278,7 +278,7 @@ fn a_command_that_is_interrupted_takes_its_question_with_it() {
     let (world, _) = about_to_push();
     // The box's own process is ended, as an agent's would be.
     let push = world.push("fix-login");
-    shown_natively(&world);
+    shown_natively(&world, "Allow once");
     let id = world.question_of("fix-login")["id"].as_str().unwrap().to_owned();
     world.box_ok("fix-login", "pkill -INT -x git");
     eventually(SOON, "the question being withdrawn", || world.questions().is_empty().then_some(()));
@@ -322,9 +322,13 @@ fn files_that_a_new_box_wants_are_asked_about_on_every_surface() {
         Running::start(command)
     };
     let window = window(&world);
+    let shown = || {
+        window.find("[data-testid^='allow-']", SOON);
+        shown_natively(&world, "Copy");
+    };
 
     let refused = create();
-    shown_everywhere(&world, &window);
+    shown();
     let texts = world.screen().texts(APP, "fix-login asks").join("\n");
     for wanted in [
         "Copy 2 files and folders into the new box fix-login",
@@ -337,7 +341,7 @@ fn files_that_a_new_box_wants_are_asked_about_on_every_surface() {
     assert!(!texts.contains("hidden"), "{texts}");
     screen::shoot(world.session(), "question-carry");
     window.shoot("inbox-carry");
-    world.screen().press(APP, "fix-login asks", "Deny", SOON);
+    world.screen().press(APP, "fix-login asks", "Cancel", SOON);
     gone_everywhere(&world, &window);
     let ended = refused.end();
     assert_eq!(ended.code, Some(1), "{}", ended.err);
@@ -345,7 +349,7 @@ fn files_that_a_new_box_wants_are_asked_about_on_every_surface() {
     assert!(world.json(&["list"])["boxes"].as_array().unwrap().is_empty());
 
     let allowed = create();
-    shown_everywhere(&world, &window);
+    shown();
     window.click(&window.find("[data-testid^='allow-']", SOON));
     gone_everywhere(&world, &window);
     let ended = allowed.end();
@@ -471,7 +475,7 @@ fn a_double_click_answers_one_question() {
 fn a_dialog_can_be_heard() {
     let (world, _) = about_to_push();
     let push = world.push("fix-login");
-    shown_natively(&world);
+    shown_natively(&world, "Allow once");
     world.screen().press(APP, "fix-login asks", "Remember…", SOON);
     world.screen().exists(APP, "fix-login asks", "This project");
     let spoken = world.screen().spoken(APP, "fix-login asks");
