@@ -12,6 +12,8 @@
 //! sent. Where the two could be read differently by a server, the request is refused.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+// Policies of tests are written as their fields are.
+#![cfg_attr(test, allow(clippy::unnecessary_wraps, clippy::items_after_statements))]
 
 pub mod authority;
 pub mod dial;

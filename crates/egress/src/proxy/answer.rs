@@ -95,6 +95,9 @@ pub(crate) fn refuse(line: Line, refusal: &Refusal, asked: &Asked) -> Response<B
 
 pub(crate) fn response(refusal: &Refusal, asked: &Asked, event: &str) -> Response<Body> {
     let reason = refusal.reason;
+    // The credential may stand in the path.
+    let without_path = Asked { path: None, ..asked.clone() };
+    let asked = if reason == Reason::SecretExfil { &without_path } else { asked };
     let in_json = prefers_json(asked.accept.as_ref());
     let text = if in_json { as_json(refusal, asked, event) } else { as_text(refusal, asked) };
     let mut response = Response::new(full(text));

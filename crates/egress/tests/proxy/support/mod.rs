@@ -6,9 +6,9 @@ pub mod policy;
 pub mod server;
 pub mod world;
 
-pub use client::{Client, Got};
+pub use client::Client;
 pub use policy::{allow, record, rule};
-pub use server::{Seen, Server};
+pub use server::Server;
 pub use world::World;
 
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub const SOON: Duration = Duration::from_secs(30);
 pub async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
     match tokio::time::timeout(SOON, work).await {
         Ok(done) => done,
-        Err(_) => panic!("{what} took too long"),
+        Err(late) => panic!("{what} took too long: {late}"),
     }
 }
 

@@ -13,7 +13,6 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair,
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{RootCertStore, ServerConfig};
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
@@ -64,7 +63,6 @@ impl Authorities {
 /// One request as a server saw it.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    pub method: String,
     pub uri: String,
     pub version: Version,
     pub headers: HeaderMap,
@@ -77,7 +75,6 @@ impl Seen {
 }
 
 pub struct Server {
-    pub address: SocketAddr,
     pub certificate: Option<CertificateDer<'static>>,
     seen: Arc<Mutex<Vec<Seen>>>,
     connections: Arc<AtomicUsize>,
@@ -158,7 +155,7 @@ impl Server {
             bytes.clone(),
         );
         let task = tokio::spawn(accepting);
-        Self { address, certificate, seen, connections, bytes, task }
+        Self { certificate, seen, connections, bytes, task }
     }
 
     pub fn seen(&self) -> Vec<Seen> {
@@ -191,7 +188,6 @@ async fn accept(
         tokio::spawn(async move {
             let service = service_fn(move |request: Request<Incoming>| {
                 seen.lock().unwrap().push(Seen {
-                    method: request.method().to_string(),
                     uri: request.uri().to_string(),
                     version: request.version(),
                     headers: request.headers().clone(),

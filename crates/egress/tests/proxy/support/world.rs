@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
-use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{Notify, watch};
 
 pub const TOKEN: &str = "1111111111111111111111111111111111111111111111111111111111111111";
@@ -111,26 +111,6 @@ impl World {
     pub async fn dial(&self) -> UnixStream {
         UnixStream::connect(self.socket(1)).await.unwrap()
     }
-
-    /// The proxy on loopback, for programs that know no other.
-    pub async fn on_loopback(&self) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let proxy = self.proxy.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                proxy.serve(&box_id(1), stream).unwrap();
-            }
-        });
-        address
-    }
-
-    /// The authority of boxes, as a file.
-    pub fn ca_file(&self) -> PathBuf {
-        let path = self.home.path().join("ca.pem");
-        std::fs::write(&path, self.authority.certificates(SystemTime::now()).concat()).unwrap();
-        path
-    }
 }
 
 /// Names lead to made-up public addresses, and those to servers of the test.
@@ -159,10 +139,6 @@ impl TestNet {
     pub fn resolve(&self, name: &str, addresses: &[&str]) {
         let all = addresses.iter().map(|a| a.parse().unwrap()).collect();
         self.names.lock().unwrap().insert(name.to_owned(), all);
-    }
-
-    pub fn lead(&self, from: &str, to: SocketAddr) {
-        self.ways.lock().unwrap().insert(from.parse().unwrap(), to);
     }
 
     pub fn was_left_alone(&self) -> bool {
