@@ -143,31 +143,33 @@ impl Item {
     #[track_caller]
     pub fn click(&self, labels: &[&str], deadline: Duration) {
         let what = format!("clicking {}", labels.join(" → "));
-        let entry = eventually_or(deadline, &what, || {
+        eventually_or(deadline, &what, || {
             let menu = self.menu();
-            find(&menu, labels).filter(|e| e.enabled).cloned().ok_or_else(|| outline(&menu))
+            let entry = find(&menu, labels).filter(|e| e.enabled).ok_or_else(|| outline(&menu))?;
+            self.click_entry(entry)
         });
-        self.click_entry(&entry);
     }
 
     /// Clicks the first entry, at any depth, that `wanted` picks.
     #[track_caller]
     pub fn click_where(&self, what: &str, wanted: impl Fn(&Entry) -> bool, deadline: Duration) {
-        let entry = eventually_or(deadline, what, || {
+        eventually_or(deadline, what, || {
             let menu = self.menu();
-            search(&menu, &wanted).filter(|e| e.enabled).cloned().ok_or_else(|| outline(&menu))
+            let entry =
+                search(&menu, &wanted).filter(|e| e.enabled).ok_or_else(|| outline(&menu))?;
+            self.click_entry(entry)
         });
-        self.click_entry(&entry);
     }
 
-    #[track_caller]
-    fn click_entry(&self, entry: &Entry) {
+    /// An error when the menu was made anew since it was read; nothing was clicked then.
+    fn click_entry(&self, entry: &Entry) -> Result<(), String> {
         let path = self.menu_path().expect("a menu");
         match self.call_menu(&path, "Event", &(entry.id, "clicked", Value::from(""), 0u32)) {
             // It took the click and ended for it, before it had answered.
-            Err(error) if error.to_string().contains("disconnected from message bus") => {}
+            Err(error) if error.to_string().contains("disconnected from message bus") => Ok(()),
+            Err(error) if error.to_string().contains("id not found") => Err(error.to_string()),
             Err(error) => panic!("the entry “{}” takes no click: {error}", entry.label),
-            Ok(_) => {}
+            Ok(_) => Ok(()),
         }
     }
 

@@ -17,7 +17,7 @@ const ENDING: [i64; 3] = [2, 15, SIGKILL];
 const SIGKILL: i64 = 9;
 /// How an engine tells that a process was killed: 128 and the signal.
 const KILLED: i64 = 137;
-/// Used-up memory and the end it brought about are told so close together.
+/// Used-up memory, or our own stop, and the end it brought about are told so close together.
 const TOGETHER: Duration = Duration::from_secs(5);
 /// An engine that goes down in order takes its boxes along, and is gone so soon after.
 const GOING_DOWN: Duration = Duration::from_secs(20);
@@ -27,6 +27,8 @@ const GOING_DOWN: Duration = Duration::from_secs(20);
 pub struct Ending {
     /// This host is taking it down, for this reason.
     planned: Option<WhyDown>,
+    /// This host took it down, and when it was done with that: the engine's word for it may come after.
+    taken: Option<(WhyDown, Instant)>,
     /// The last signal that somebody sent through the engine, of those that end it.
     signal: Option<i64>,
     /// When something in it was last ended for its memory.
@@ -73,7 +75,9 @@ impl Ending {
             return;
         }
         let starved = self.starved.is_some_and(|at| now.duration_since(at) < TOGETHER);
-        let why = match (self.planned, self.signal, code) {
+        let taken = self.taken.filter(|(_, at)| now.duration_since(*at) < TOGETHER);
+        let planned = self.planned.or(taken.map(|(why, _)| why));
+        let why = match (planned, self.signal, code) {
             (Some(planned), ..) => planned,
             (None, Some(SIGKILL), _) => WhyDown::Killed,
             (None, Some(_), _) => WhyDown::StoppedOutside,
@@ -89,6 +93,11 @@ impl Ending {
     pub fn removed(&mut self, now: Instant, clock: Millis) {
         let why = self.planned.unwrap_or(WhyDown::Removed);
         self.down = Some((Down { why, at: clock }, now));
+    }
+
+    /// This host is done with taking it down.
+    fn taken_down(&mut self, now: Instant) {
+        self.taken = self.planned.take().map(|why| (why, now));
     }
 
     /// It was found down; nobody saw how, unless this host did it itself.
@@ -131,7 +140,7 @@ impl TakingDown {
 
 impl Drop for TakingDown {
     fn drop(&mut self) {
-        self.core.with_known(&self.id, |known| known.ending.planned = None);
+        self.core.with_known(&self.id, |known| known.ending.taken_down(Instant::now()));
     }
 }
 
@@ -167,6 +176,13 @@ mod tests {
     #[test]
     fn who_ended_a_box_is_no_guess_from_its_exit_code() {
         let nothing = |_: &mut Ending, _: Instant| {};
+        // The engine tells of an end after it has answered the stop that brought it about.
+        let stopped = |e: &mut Ending, now| {
+            e.planned = Some(WhyDown::Person);
+            e.signalled(15);
+            e.taken_down(now);
+        };
+        assert_eq!(died(stopped, 143), Some(WhyDown::Person));
         assert_eq!(died(nothing, 0), Some(WhyDown::Ended { code: 0 }));
         assert_eq!(died(nothing, 143), Some(WhyDown::Ended { code: 143 }));
         assert_eq!(died(nothing, 137), Some(WhyDown::Killed));
