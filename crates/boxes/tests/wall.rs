@@ -224,11 +224,10 @@ async fn a_port_in_a_controlled_box_is_reached_by_the_channel() {
 
 async fn attach_to_a_bridge(install: &Install, record: &Record) {
     let docker = docker(install.boxes.engine());
-    let container = Some(record.container.clone());
+    let container = record.container.clone();
     let leave = NetworkDisconnectRequest { container: record.container.clone(), force: Some(true) };
     docker.disconnect_network("none", leave).await.unwrap();
-    let join =
-        NetworkConnectRequest { container: container.unwrap(), ..NetworkConnectRequest::default() };
+    let join = NetworkConnectRequest { container, ..NetworkConnectRequest::default() };
     docker.connect_network("bridge", join).await.unwrap();
 }
 
