@@ -9,12 +9,16 @@
 mod error;
 mod folder;
 mod keychain;
+mod lately;
 mod redact;
+mod scope;
 mod value;
 mod vault;
 
 pub use error::Error;
 pub use keychain::{KeychainState, keychain_state};
+pub use lately::{FRESH, PAUSE};
 pub use redact::{redact, redact_values};
+pub use scope::{BadProjectKey, ProjectKey, Scope};
 pub use value::Value;
 pub use vault::{Backend, LIMIT, Vault};

@@ -28,7 +28,7 @@ impl Value {
     /// The bytes of a store as a value fit for use.
     pub(crate) fn from_bytes(bytes: Zeroizing<Vec<u8>>) -> Result<Self, Error> {
         let text = std::str::from_utf8(&bytes)
-            .map_err(|_| Error::Failed("the credential is not text; set it again".into()))?;
+            .map_err(|_| Error::Malformed("the credential is not text; set it again"))?;
         Self::new(text.to_owned()).checked()
     }
 
@@ -43,7 +43,11 @@ impl Value {
             return Err(Error::TooLarge);
         }
         if kept.contains('\0') {
-            return Err(Error::Failed("a credential cannot contain a NUL character".into()));
+            return Err(Error::Malformed("a credential cannot contain a NUL character"));
+        }
+        // In a header or a line of a protocol it would begin another one.
+        if kept.contains(['\n', '\r']) {
+            return Err(Error::Malformed("a credential cannot have more than one line"));
         }
         if kept.len() == text.len() {
             return Ok(self);
@@ -68,9 +72,7 @@ mod tests {
 
     #[test]
     fn one_line_end_is_left_out() {
-        for (given, kept) in
-            [("a", "a"), ("a\n", "a"), ("a\r\n", "a"), ("a\n\n", "a\n"), ("a\r", "a\r")]
-        {
+        for (given, kept) in [("a", "a"), ("a\n", "a"), ("a\r\n", "a")] {
             assert_eq!(checked(given).unwrap(), kept, "{given:?}");
         }
     }
@@ -81,9 +83,11 @@ mod tests {
         assert_eq!(checked("\n"), Err(Error::Empty));
         assert_eq!(checked(&"x".repeat(MOST + 1)), Err(Error::TooLarge));
         assert!(checked(&"x".repeat(MOST)).is_ok());
-        assert!(matches!(checked("a\0b"), Err(Error::Failed(_))));
+        for bad in ["a\0b", "a\n\n", "a\r", "a\nb", "a\r\nb", "\n\n"] {
+            assert!(matches!(checked(bad), Err(Error::Malformed(_))), "{bad:?}");
+        }
         let latin = Value::from_bytes(Zeroizing::new(vec![b'a', 0xe9]));
-        assert!(matches!(latin, Err(Error::Failed(_))));
+        assert!(matches!(latin, Err(Error::Malformed(_))));
     }
 
     #[test]

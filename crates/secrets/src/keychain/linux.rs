@@ -7,8 +7,9 @@
 //! rest. They are bound to the keyring process by its unique bus name, so a keyring that was
 //! restarted is noticed at the first question, which is then put to the new one.
 
-use crate::{Error, Value};
+use crate::{Error, Scope, Value};
 use protocol::SecretId;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use zbus::names::{BusName, OwnedUniqueName};
@@ -28,7 +29,8 @@ const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
 /// What the protocol says for “none”.
 const NOTHING: &str = "/";
 
-type Attributes<'a> = HashMap<&'a str, &'a str>;
+/// Names are ours, values the home's, the scope's or the credential's.
+type Attributes<'a> = HashMap<&'a str, Cow<'a, str>>;
 /// Session, parameters, value, content type.
 type Secret = (OwnedObjectPath, Vec<u8>, Vec<u8>, String);
 
@@ -71,8 +73,8 @@ impl Keychain {
         Self::new(String::new()).open().await.map(|_| ())
     }
 
-    pub async fn get(&self, id: &SecretId) -> Result<Option<Value>, Error> {
-        let (collection, items) = self.find(&self.attributes(id)).await?;
+    pub async fn get(&self, scope: &Scope, id: &SecretId) -> Result<Option<Value>, Error> {
+        let (collection, items) = self.find(&self.attributes(scope, id)).await?;
         let Some(item) = items.into_iter().next() else { return Ok(None) };
         let session = collection.link.session.as_ref();
         let asked = collection.link.call(&item, ITEM, "GetSecret", &(session,)).await;
@@ -81,10 +83,10 @@ impl Keychain {
         Value::from_bytes(Zeroizing::new(value)).map(Some)
     }
 
-    pub async fn set(&self, id: &SecretId, value: Value) -> Result<(), Error> {
+    pub async fn set(&self, scope: &Scope, id: &SecretId, value: Value) -> Result<(), Error> {
         let collection = self.open().await?;
-        let attributes = self.attributes(id);
-        let kept = collection.put(&format!("AgentBox: {id}"), &attributes, &value).await?;
+        let attributes = self.attributes(scope, id);
+        let kept = collection.put(&label(scope, id), &attributes, &value).await?;
         // The service replaces one item with these attributes; another tool may have made more.
         for item in collection.search(&attributes).await? {
             if item != kept {
@@ -94,19 +96,19 @@ impl Keychain {
         Ok(())
     }
 
-    pub async fn remove(&self, id: &SecretId) -> Result<bool, Error> {
+    pub async fn remove(&self, scope: &Scope, id: &SecretId) -> Result<bool, Error> {
         let collection = self.open().await?;
-        let items = collection.search(&self.attributes(id)).await?;
+        let items = collection.search(&self.attributes(scope, id)).await?;
         for item in &items {
             collection.delete(item).await?;
         }
         Ok(!items.is_empty())
     }
 
-    pub async fn list(&self) -> Result<Vec<SecretId>, Error> {
+    pub async fn list(&self, scope: &Scope) -> Result<Vec<SecretId>, Error> {
         let collection = self.open().await?;
         let mut ids = Vec::new();
-        for item in collection.search(&self.ours()).await? {
+        for item in collection.search(&self.ours(scope)).await? {
             let attributes: HashMap<String, String> =
                 collection.link.property(&item, ITEM, "Attributes").await?;
             ids.extend(attributes.get("id").and_then(|id| id.parse().ok()));
@@ -119,13 +121,19 @@ impl Keychain {
         *self.link.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    fn ours(&self) -> Attributes<'_> {
-        HashMap::from([("application", "agentbox"), ("home", self.home.as_str())])
+    /// A search finds every item that has these attributes and any others. So scopes differ in the
+    /// value of one that all have: a wider scope's search must not find a narrower one's item.
+    fn ours(&self, scope: &Scope) -> Attributes<'_> {
+        let application = match scope.parts() {
+            None => Cow::from("agentbox"),
+            Some((kind, name)) => Cow::from(format!("agentbox/{kind}/{name}")),
+        };
+        HashMap::from([("application", application), ("home", self.home.as_str().into())])
     }
 
-    fn attributes<'a>(&'a self, id: &'a SecretId) -> Attributes<'a> {
-        let mut attributes = self.ours();
-        attributes.insert("id", id.as_str());
+    fn attributes<'a>(&'a self, scope: &Scope, id: &'a SecretId) -> Attributes<'a> {
+        let mut attributes = self.ours(scope);
+        attributes.insert("id", id.as_str().into());
         attributes
     }
 
@@ -229,7 +237,8 @@ impl Collection {
     }
 
     async fn search(&self, attributes: &Attributes<'_>) -> Result<Vec<OwnedObjectPath>, Error> {
-        let asked = self.link.call(&self.path, COLLECTION, "SearchItems", &(attributes,)).await;
+        let asked =
+            self.link.call(&self.path, COLLECTION, "SearchItems", &(plain(attributes),)).await;
         read(&asked.map_err(failure)?)
     }
 
@@ -241,7 +250,7 @@ impl Collection {
     ) -> Result<OwnedObjectPath, Error> {
         let properties = HashMap::from([
             ("org.freedesktop.Secret.Item.Label", Variant::from(label)),
-            ("org.freedesktop.Secret.Item.Attributes", Variant::from(attributes.clone())),
+            ("org.freedesktop.Secret.Item.Attributes", Variant::from(plain(attributes))),
         ]);
         let session = self.link.session.as_ref();
         let secret = (session, [0u8; 0].as_slice(), value.expose().as_bytes(), "text/plain");
@@ -264,6 +273,18 @@ impl Collection {
         }
         let _ = self.link.call(prompt, PROMPT, "Dismiss", &()).await;
         Err(Error::Locked)
+    }
+}
+
+fn plain<'a>(attributes: &'a Attributes<'_>) -> HashMap<&'a str, &'a str> {
+    attributes.iter().map(|(name, value)| (*name, value.as_ref())).collect()
+}
+
+/// What a person sees in a program for keyrings.
+fn label(scope: &Scope, id: &SecretId) -> String {
+    match scope {
+        Scope::Everybody => format!("AgentBox: {id}"),
+        _ => format!("AgentBox: {id} ({scope})"),
     }
 }
 

@@ -5,7 +5,7 @@
 //! keychain, or one that wants to ask whether this program may read the item, is an error instead of
 //! a window.
 
-use crate::{Error, Value};
+use crate::{Error, Scope, Value};
 use protocol::SecretId;
 use security_framework::base::Error as MacError;
 use security_framework::item::{ItemClass, ItemSearchOptions, Limit, SearchResult};
@@ -26,37 +26,38 @@ const INTERACTION_REQUIRED: i32 = -25315;
 
 #[derive(Debug)]
 pub(crate) struct Keychain {
-    /// The item's “service”; its “account” is the credential.
-    service: String,
+    /// Part of the item's “service”; its “account” is the credential.
+    home: String,
 }
 
 impl Keychain {
     pub fn new(home: String) -> Self {
-        Self { service: format!("agentbox {home}") }
+        Self { home }
     }
 
-    pub async fn get(&self, id: &SecretId) -> Result<Option<Value>, Error> {
+    pub async fn get(&self, scope: &Scope, id: &SecretId) -> Result<Option<Value>, Error> {
         let id = id.clone();
-        let found = self.quietly(move |service| get_generic_password(service, id.as_str())).await?;
+        let get = move |service: &str| get_generic_password(service, id.as_str());
+        let found = self.quietly(scope, get).await?;
         found.map(|bytes| Value::from_bytes(Zeroizing::new(bytes))).transpose()
     }
 
-    pub async fn set(&self, id: &SecretId, value: Value) -> Result<(), Error> {
+    pub async fn set(&self, scope: &Scope, id: &SecretId, value: Value) -> Result<(), Error> {
         let id = id.clone();
         let set = move |service: &str| {
             set_generic_password(service, id.as_str(), value.expose().as_bytes())
         };
-        self.quietly(set).await.map(|_| ())
+        self.quietly(scope, set).await.map(|_| ())
     }
 
-    pub async fn remove(&self, id: &SecretId) -> Result<bool, Error> {
+    pub async fn remove(&self, scope: &Scope, id: &SecretId) -> Result<bool, Error> {
         let id = id.clone();
-        let removed = self.quietly(move |service| delete_generic_password(service, id.as_str()));
-        Ok(removed.await?.is_some())
+        let delete = move |service: &str| delete_generic_password(service, id.as_str());
+        Ok(self.quietly(scope, delete).await?.is_some())
     }
 
-    pub async fn list(&self) -> Result<Vec<SecretId>, Error> {
-        let found = self.quietly(|service| {
+    pub async fn list(&self, scope: &Scope) -> Result<Vec<SecretId>, Error> {
+        let found = self.quietly(scope, |service| {
             let items = ItemSearchOptions::new()
                 .class(ItemClass::generic_password())
                 .service(service)
@@ -73,12 +74,20 @@ impl Keychain {
     #[allow(clippy::unused_self)]
     pub fn forget(&self) {}
 
+    fn service(&self, scope: &Scope) -> String {
+        match scope.parts() {
+            None => format!("agentbox {}", self.home),
+            Some((kind, name)) => format!("agentbox/{kind}/{name} {}", self.home),
+        }
+    }
+
     /// None when there is no such item.
     async fn quietly<T: Send + 'static>(
         &self,
+        scope: &Scope,
         work: impl FnOnce(&str) -> Result<T, MacError> + Send + 'static,
     ) -> Result<Option<T>, Error> {
-        let service = self.service.clone();
+        let service = self.service(scope);
         let done = tokio::task::spawn_blocking(move || {
             let _silent = SecKeychain::disable_user_interaction()?;
             work(&service)
