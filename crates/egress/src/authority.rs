@@ -17,9 +17,10 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose, SanType, SerialNumber,
 };
 use rustls::ServerConfig;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -62,6 +63,16 @@ pub struct Authority {
     generations: Mutex<Vec<Arc<Generation>>>,
     leaf_key: KeyPair,
     leaves: Mutex<Leaves>,
+}
+
+/// The authority in use, as people may know it.
+#[derive(Debug, Clone)]
+pub struct Current {
+    pub name: String,
+    pub expires: SystemTime,
+    pub der: Vec<u8>,
+    /// Its certificate.
+    pub file: PathBuf,
 }
 
 /// One authority: a key and the certificate boxes have.
@@ -125,6 +136,18 @@ impl Authority {
         let signer = signer(&generations, now);
         let others = generations.iter().filter(|g| !signer.is_some_and(|s| Arc::ptr_eq(s, g)));
         signer.into_iter().chain(others).map(|g| g.pem.clone()).collect()
+    }
+
+    /// The one that signs.
+    pub fn current(&self, now: SystemTime) -> Option<Current> {
+        let signer = self.signer(now).ok()?;
+        let der = CertificateDer::from_pem_slice(signer.pem.as_bytes()).ok()?;
+        Some(Current {
+            name: format!("AgentBox Egress CA {}", signer.name.id),
+            expires: signer.name.expires,
+            der: der.to_vec(),
+            file: self.folder.certificate_file(&signer.name),
+        })
     }
 
     /// How the proxy speaks TLS as this host.

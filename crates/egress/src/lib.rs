@@ -16,7 +16,9 @@
 #![cfg_attr(test, allow(clippy::unnecessary_wraps, clippy::items_after_statements))]
 
 pub mod authority;
+pub mod check;
 pub mod dial;
+pub mod explain;
 pub mod gate;
 pub mod host_name;
 mod inject;
@@ -27,3 +29,14 @@ pub mod ports;
 pub mod proxy;
 mod redact;
 pub mod request;
+pub mod suggest;
+pub mod widen;
+mod written;
+
+/// What the fuzz targets throw noise at and nobody else has to reach.
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing {
+    pub use crate::proxy::fuzzing::{Passed, pass};
+}
+
+pub use line::new_line_id;

@@ -15,6 +15,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Refusals of a box that it can ask about.
 const MOST_RECENT: usize = 64;
@@ -94,6 +95,8 @@ pub(crate) struct Line {
     traffic: Traffic,
     began: Instant,
     pub meter: Arc<Meter>,
+    /// What the request takes up for as long as there is something to write about it.
+    pub place: Option<OwnedSemaphorePermit>,
     written: bool,
 }
 
@@ -104,6 +107,7 @@ impl Line {
             traffic: blank(&notebook.box_id, kind),
             began: Instant::now(),
             meter: Arc::default(),
+            place: None,
             written: false,
         }
     }
@@ -234,6 +238,12 @@ fn blank(box_id: &BoxId, kind: TrafficKind) -> Traffic {
         remote: None,
         approval: None,
     }
+}
+
+/// An id for a line that is written elsewhere, in the same order.
+pub fn new_line_id() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    id(u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// 26 characters that sort by time: ten for the milliseconds, sixteen that count up from a random start.

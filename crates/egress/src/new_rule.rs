@@ -159,6 +159,11 @@ impl Policy {
         policy
     }
 
+    /// A credential would have been put into the request that a rule was made at.
+    pub fn puts_in(&self, new: &NewRule) -> bool {
+        self.asked_rule(new).is_some_and(|(_, rule)| rule.transform.is_some())
+    }
+
     /// The rule at which a person was asked.
     fn asked_rule(&self, new: &NewRule) -> Option<(&Record, &Rule)> {
         let (asked, HostPattern::Exact(host)) = (new.asked.as_ref()?, &new.host) else {

@@ -177,15 +177,20 @@ fn escape(text: &[u8]) -> Option<u8> {
 }
 
 /// A segment that goes nowhere or up. Java's servers cut parameters off before they look, others trim
-/// blanks.
+/// blanks and what else does not show.
 fn is_dots(segment: &str) -> bool {
     let end = segment.find(';').unwrap_or(segment.len());
     let end = segment.find("%3B").map_or(end, |at| at.min(end));
     let mut name = &segment[..end];
-    for blank in ["%20", "%09"] {
-        while let Some(rest) = name.strip_suffix(blank) {
-            name = rest;
-        }
+    let blank = |text: &str| escape(text.as_bytes()).is_some_and(|b| b <= b' ' || b == 0x7f);
+    while blank(name) {
+        name = &name[3..];
+    }
+    while let Some((start, last)) =
+        name.len().checked_sub(3).and_then(|at| name.split_at_checked(at))
+        && blank(last)
+    {
+        name = start;
     }
     matches!(name, "." | "..")
 }
@@ -199,21 +204,27 @@ pub(crate) fn is_veiled(path: &str) -> bool {
         || path.match_indices("%25").any(|(at, _)| two_hex(at + 3))
 }
 
-/// A path as the most obliging server reads it, for rules that hold something back: escapes decoded,
-/// parameters and empty segments gone, letters lower-case.
-pub(crate) fn obliging(path: &str) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(path.len());
-    let bytes = path.as_bytes();
+/// Every escape decoded; what is none stays as it is.
+pub(crate) fn unescaped(text: &str) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
         let escaped = escape(&bytes[at..]);
-        decoded.push(escaped.unwrap_or(*byte).to_ascii_lowercase());
+        decoded.push(escaped.unwrap_or(*byte));
         at += if escaped.is_some() { 3 } else { 1 };
     }
+    decoded
+}
+
+/// A path as the most obliging server reads it, for rules that hold something back: escapes decoded,
+/// parameters and empty segments gone, letters lower-case.
+pub(crate) fn obliging(path: &str) -> Vec<u8> {
+    let decoded = unescaped(path);
     let mut out = Vec::with_capacity(decoded.len());
     let mut skipping = false;
     for byte in decoded {
-        match byte {
+        match byte.to_ascii_lowercase() {
             b'/' if out.last() == Some(&b'/') => skipping = false,
             b'/' => {
                 skipping = false;

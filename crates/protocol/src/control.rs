@@ -3,8 +3,14 @@
 use crate::boxes::{BoxView, Progress};
 use crate::carry::CarryChoice;
 use crate::conversations::{FindConversations, RelaunchAgents};
+#[allow(unused_imports, reason = "named beside the requests they answer")]
+use crate::egress::{
+    CaView, EgressChange, EgressChanged, EgressChecked, EgressExplained, EgressFile, EgressMode,
+    EgressPlace, EgressSuggested, EgressView, PolicyForm, PolicyOf, PolicyView, Traffic,
+    TrafficQuery,
+};
 use crate::events::BoxEvent;
-use crate::integrations::{Layer, SecretText};
+use crate::integrations::{Layer, SecretScope, SecretText};
 #[allow(unused_imports, reason = "named beside the requests they answer")]
 use crate::links::{EditorLink, EngineKind, Link, LinkTo, SshConfig, SshHost, TasksFile};
 use crate::looking::{BranchFate, Usage};
@@ -106,11 +112,28 @@ pub enum Request {
     /// → `Vec<SecretView>`
     Secrets,
     /// → `()`
-    SetSecret { id: SecretId, value: SecretText },
+    SetSecret {
+        id: SecretId,
+        value: SecretText,
+        /// Whose it is; none is everybody's.
+        #[serde(default)]
+        scope: SecretScope,
+        /// The only hosts it may be sent to; none keeps what was said before.
+        #[serde(default)]
+        hosts: Option<Vec<String>>,
+    },
     /// Whether there was one. → `bool`
-    RemoveSecret { id: SecretId },
+    RemoveSecret {
+        id: SecretId,
+        #[serde(default)]
+        scope: SecretScope,
+    },
     /// → `Tried`
-    TestSecret { id: SecretId },
+    TestSecret {
+        id: SecretId,
+        #[serde(default)]
+        scope: SecretScope,
+    },
     /// As they are for the folder's project. → `Vec<IntegrationView>`
     Integrations { cwd: Option<String> },
     /// → `IntegrationView`
@@ -241,6 +264,56 @@ pub enum Request {
     // ---- what agents ask
     /// Agents of a box that have a plan or a question. → `Vec<AgentAsks>`
     AgentAsks { target: Target },
+    // ---- what boxes send out
+    /// How a box stands with the network. → [`EgressView`]
+    Egress { target: Target },
+    /// Gives a box another way out. One that gets or loses its network is stopped for that and started
+    /// again: whoever asks for it has asked the person. → [`BoxView`], with [`HostEvent::Progress`] on the way
+    SwitchEgress { target: Target, mode: EgressMode },
+    /// A policy as it is now. → [`PolicyView`]
+    EgressPolicy { of: PolicyOf, form: PolicyForm },
+    /// What would become of a request. → [`EgressChecked`]
+    CheckEgress { of: PolicyOf, url: String, method: String },
+    /// Why a request was stopped: this one, or the box's last. → [`EgressExplained`]
+    ExplainEgress { target: Target, event: Option<String> },
+    /// Adds a rule to one of the person's own policies. → [`EgressChanged`]
+    ChangeEgress(EgressChange),
+    /// Reads every layer again, of a box or of all. → `Vec<EgressReloaded>`
+    ReloadEgress { target: Option<Target> },
+    /// One of the person's policy files; `place` is a project's or the global one. → [`EgressFile`]
+    EgressFile { place: EgressPlace, agent: Option<Agent>, cwd: Option<String> },
+    /// Writes it anew, unless it is no longer what was opened (SHA-256 of that, none when there was no
+    /// file), or is no policy. → `Vec<EgressReloaded>`
+    WriteEgressFile {
+        place: EgressPlace,
+        agent: Option<Agent>,
+        cwd: Option<String>,
+        text: String,
+        opened: Option<String>,
+    },
+    /// The newest lines of traffic that fit, oldest first. → `Vec<Traffic>`
+    Traffic(TrafficQuery),
+    /// The same, and then what comes, as [`HostEvent::Traffic`] until the client leaves. → never
+    FollowTraffic(TrafficQuery),
+    /// The least policy under which a box's recorded traffic would have passed. → [`EgressSuggested`]
+    SuggestEgress {
+        target: Target,
+        #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
+        since: Option<Millis>,
+    },
+    /// How often boxes called agents' APIs. → `Vec<ApiUse>`
+    ApiUse {
+        target: Option<Target>,
+        #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
+        since: Option<Millis>,
+    },
+    /// → [`CaView`]
+    EgressCa,
+    /// A person's word on what a repository's policy file asks for, at this text of it. → [`EgressView`]
+    AnswerRepository { target: Target, digest: String, accept: bool },
+    /// A person knows that a host sent credentials back, and wants them put in again. Whether they were
+    /// held back. → `bool`
+    AcknowledgeEcho { host: String },
 }
 
 /// Which box is meant.
@@ -410,6 +483,10 @@ pub struct CreateBox {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(feature = "bindings", ts(as = "Option<Vec<Agent>>", optional))]
     pub isolate: Vec<Agent>,
+    /// How it gets out; what the settings say unless it is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "bindings", ts(optional))]
+    pub egress: Option<EgressMode>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -607,6 +684,10 @@ pub enum HostEvent {
     /// Tasks and services of a box are not as they were; [`Request::Units`] says how they are.
     UnitsChanged {
         id: BoxId,
+    },
+    /// A box sent something out, or was kept from it; only for those who asked.
+    Traffic {
+        line: Traffic,
     },
 }
 

@@ -1,7 +1,7 @@
 //! Services a box may use through the host, and the credentials for them, as people see them.
 
 use crate::control::Level;
-use crate::{Millis, SecretId};
+use crate::{BoxId, Millis, SecretId};
 use serde::{Deserialize, Serialize};
 
 /// One service.
@@ -73,6 +73,25 @@ pub struct SecretView {
     pub set_at: Option<Millis>,
     #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
     pub last_used: Option<Millis>,
+    /// Whose it is.
+    #[serde(default)]
+    pub scope: SecretScope,
+    /// The only hosts it may be put into requests to; empty is any that a policy names.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+}
+
+/// Whose a credential is. Looked for from the narrowest to the widest; the first that is there counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "of", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[cfg_attr(feature = "bindings", derive(ts_rs::TS), ts(export))]
+pub enum SecretScope {
+    #[default]
+    Everybody,
+    /// Every box of the project at this folder.
+    Project { root: String },
+    /// One box.
+    Box { id: BoxId },
 }
 
 /// A value on its way to the keychain. Never printed, never sent back.

@@ -84,6 +84,10 @@ impl Folder {
         Ok(Self { path: path.to_owned(), dir })
     }
 
+    pub fn certificate_file(&self, name: &Name) -> PathBuf {
+        self.path.join(name.certificate())
+    }
+
     /// Whole pairs only: what a crash left behind while writing has no certificate.
     pub fn names(&self) -> Result<Vec<Name>, AuthorityError> {
         let entries = std::fs::read_dir(&self.path).map_err(|e| self.bad("", e.to_string()))?;

@@ -101,6 +101,11 @@ pub fn service(name: &str) -> Option<&'static Service> {
     services().find(|service| service.name == name)
 }
 
+/// Services of package registries.
+pub fn registry_names() -> impl Iterator<Item = &'static str> {
+    registries()
+}
+
 /// What may be read from in a balanced box without a word.
 pub(super) fn registries() -> impl Iterator<Item = &'static str> {
     registries::SERVICES.iter().map(|service| service.name)

@@ -158,9 +158,12 @@ impl Policy {
 }
 
 /// A name that the proxy keeps for itself.
+pub fn is_reserved_name(host: &str) -> bool {
+    host == RESERVED || host.strip_suffix(RESERVED).is_some_and(|rest| rest.ends_with('.'))
+}
+
 pub fn is_reserved(host: &HostName) -> bool {
-    let name = host.as_str();
-    name == RESERVED || name.strip_suffix(RESERVED).is_some_and(|rest| rest.ends_with('.'))
+    is_reserved_name(host.as_str())
 }
 
 impl Record {

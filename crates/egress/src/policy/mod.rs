@@ -11,7 +11,9 @@ mod problem;
 pub mod push;
 mod read;
 
-pub use decide::{ConnectVerdict, RESERVED, RISKY_PORTS, THIS_COMPUTER, is_reserved};
+pub use decide::{
+    ConnectVerdict, RESERVED, RISKY_PORTS, THIS_COMPUTER, is_reserved, is_reserved_name,
+};
 pub use host_pattern::BadPattern;
 pub use layers::{Inputs, LayerText, Rendered, render};
 pub use model::*;

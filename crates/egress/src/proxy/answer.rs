@@ -9,7 +9,7 @@ use hyper::header::{
     PROXY_AUTHENTICATE, RETRY_AFTER,
 };
 use hyper::{Response, StatusCode, Version};
-use protocol::egress::{InjectionFault, Reason};
+use protocol::egress::{InjectionFault, Reason, Traffic};
 use protocol::text::{quoted, shortened, visible};
 use serde_json::json;
 
@@ -76,6 +76,17 @@ pub(crate) struct Asked {
 impl Asked {
     pub fn of(headers: &HeaderMap, version: Version, unread: bool) -> Self {
         Self { accept: headers.get(ACCEPT).cloned(), version, unread, ..Self::default() }
+    }
+
+    /// As far as a line of traffic tells it.
+    pub fn of_line(line: &Traffic) -> Self {
+        Self {
+            host: line.host.clone().unwrap_or_default(),
+            method: line.method.clone(),
+            path: line.path.clone(),
+            port: line.port.filter(|port| ![80, 443].contains(port)),
+            ..Self::default()
+        }
     }
 
     pub fn know(&mut self, request: &CanonicalRequest) {

@@ -104,6 +104,15 @@ impl Outgoing {
         scan.pass(data).map_err(|found| self.broken(found.into()))
     }
 
+    fn take_trailer(&mut self, mut trailer: HeaderMap) -> Result<(), BoxError> {
+        fields::trailer(&mut trailer, &self.put_in);
+        if let Some(found) = self.scan.as_ref().and_then(|scan| scan.misplaced_in(&trailer)) {
+            return Err(self.broken(found.into()));
+        }
+        self.trailer = Some(trailer).filter(|trailer| !trailer.is_empty());
+        Ok(())
+    }
+
     /// The last of the data, then the trailer, then nothing.
     fn end(&mut self) -> Option<Frame<Bytes>> {
         let held = self.scan.as_mut().map(Scan::finish).filter(|held| !held.is_empty());
@@ -146,10 +155,11 @@ impl HttpBody for Outgoing {
                     Ok(data) => data,
                     Err(frame) => {
                         this.rest = None;
-                        this.trailer = frame.into_trailers().ok().map(|mut trailer| {
-                            fields::trailer(&mut trailer, &this.put_in);
-                            trailer
-                        });
+                        if let Ok(trailer) = frame.into_trailers()
+                            && let Err(e) = this.take_trailer(trailer)
+                        {
+                            return Poll::Ready(Some(Err(e)));
+                        }
                         continue;
                     }
                 }
@@ -201,29 +211,41 @@ impl Scan {
     }
 
     fn pass(&mut self, data: Bytes) -> Result<Bytes, Found> {
-        if self.left == 0 && self.window.is_empty() {
+        if self.left == 0 {
             return Ok(data);
         }
-        let last = data.len() >= self.left;
-        self.left = self.left.saturating_sub(data.len());
-        if self.window.is_empty() && self.patterns.unfinished(&data) == 0 {
-            return match self.patterns.misplaced(&data, &self.at_home) {
+        let looked_at = &data[..data.len().min(self.left)];
+        self.left -= looked_at.len();
+        if self.window.is_empty() && self.unfinished(looked_at) == 0 {
+            return match self.patterns.misplaced(looked_at, &self.at_home) {
                 Some(found) => Err(found),
                 None => Ok(data),
             };
         }
-        self.window.extend_from_slice(&data);
+        self.window.extend_from_slice(looked_at);
         if let Some(found) = self.patterns.misplaced(&self.window, &self.at_home) {
             return Err(found);
         }
-        let unfinished = if last { 0 } else { self.patterns.unfinished(&self.window) };
+        let (len, unfinished) = (self.window.len(), self.unfinished(&self.window));
         // A program may wait for an answer to what it sent before it sends more, so a few bytes that could
         // begin anything are let go.
         let held = if unfinished >= CERTAIN { unfinished } else { 0 };
-        let out = Bytes::copy_from_slice(&self.window[self.gone..self.window.len() - held]);
-        self.window.drain(..self.window.len() - unfinished);
-        self.gone = unfinished - held;
-        Ok(out)
+        // What has gone stays gone, even if it turns out to have begun something.
+        let until = self.gone.max(len - held);
+        let out = [&self.window[self.gone..until], &data[looked_at.len()..]].concat();
+        self.window.drain(..len - unfinished);
+        self.gone = until - (len - unfinished);
+        Ok(out.into())
+    }
+
+    fn misplaced_in(&self, fields: &HeaderMap) -> Option<Found> {
+        let mut values = fields.values();
+        values.find_map(|value| self.patterns.misplaced(value.as_bytes(), &self.at_home))
+    }
+
+    /// Where nothing more is looked at, nothing begins.
+    fn unfinished(&self, bytes: &[u8]) -> usize {
+        if self.left == 0 { 0 } else { self.patterns.unfinished(bytes) }
     }
 
     fn waiting(&self) -> usize {
@@ -240,13 +262,15 @@ impl Scan {
 
 const CERTAIN: usize = 4;
 
-/// Told once, of what was found first.
-type Echoed = Box<dyn FnOnce(&[SecretId]) + Send>;
+/// Told once, of what was found first and where.
+type Echoed = Box<dyn FnOnce(&[SecretId], &str) + Send>;
 
 /// What a server sends, on its way to the box.
 pub(crate) struct Downward {
     rest: Incoming,
     masker: Option<Masker>,
+    /// For what comes after a body, whatever that is.
+    patterns: Option<Arc<Patterns>>,
     trailer: Option<HeaderMap>,
     over: bool,
     echoed: Option<Echoed>,
@@ -259,13 +283,33 @@ impl Downward {
         // Nobody asks for the frames of a body that has none.
         let over = rest.is_end_stream();
         let lease = if over { lease.and_then(Lease::give_back) } else { lease };
-        Self { rest, masker: None, trailer: None, over, echoed: None, lease, line }
+        let (masker, patterns, trailer, echoed) = (None, None, None, None);
+        Self { rest, masker, patterns, trailer, over, echoed, lease, line }
     }
 
-    /// Credentials in it are overwritten, and somebody is told.
-    pub fn mask(&mut self, masker: Masker, echoed: impl FnOnce(&[SecretId]) + Send + 'static) {
-        self.masker = Some(masker);
+    /// Credentials in it are overwritten, and somebody is told. In a body that is no text they are not
+    /// looked for, in what comes after it they are.
+    pub fn mask(
+        &mut self,
+        patterns: Arc<Patterns>,
+        textual: bool,
+        echoed: impl FnOnce(&[SecretId], &str) + Send + 'static,
+    ) {
+        self.masker = textual.then(|| Masker::new(patterns.clone()));
+        self.patterns = Some(patterns);
         self.echoed = Some(Box::new(echoed));
+    }
+
+    fn take_trailer(&mut self, mut trailer: HeaderMap) {
+        if !fields::trailer_towards_box(&mut trailer) {
+            self.line.traffic().detail = Some("there were too many fields after the body".into());
+        }
+        let found = self.patterns.as_ref().map(|patterns| patterns.mask_headers(&mut trailer));
+        let found = found.filter(|found| !found.is_empty());
+        if let (Some(found), Some(echoed)) = (found, self.echoed.take()) {
+            echoed(&found, "trailer");
+        }
+        self.trailer = Some(trailer).filter(|trailer| !trailer.is_empty());
     }
 
     fn pass(&mut self, data: Bytes) -> Bytes {
@@ -275,7 +319,7 @@ impl Downward {
         if !masker.found.is_empty()
             && let Some(echoed) = self.echoed.take()
         {
-            echoed(&masker.found);
+            echoed(&masker.found, "body");
         }
         passed
     }
@@ -335,13 +379,9 @@ impl HttpBody for Downward {
                 }
                 Err(frame) => {
                     this.over = true;
-                    this.trailer = frame.into_trailers().ok().map(|mut trailer| {
-                        fields::towards_box(&mut trailer);
-                        if let Some(masker) = &mut this.masker {
-                            masker.mask_headers(&mut trailer);
-                        }
-                        trailer
-                    });
+                    if let Ok(trailer) = frame.into_trailers() {
+                        this.take_trailer(trailer);
+                    }
                 }
             }
         }
@@ -357,3 +397,6 @@ impl HttpBody for Downward {
         plus(&self.rest.size_hint(), held as u64)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,7 +13,7 @@ use super::{BoxState, Shared, internal, passthrough, tls};
 use crate::dial::Stream;
 use crate::host_name::HostName;
 use crate::line::Line;
-use crate::policy::{ConnectVerdict, RuleRef};
+use crate::policy::ConnectVerdict;
 use crate::request::Scheme;
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
@@ -27,8 +27,7 @@ use std::time::SystemTime;
 pub(crate) struct Tunnel {
     pub host: HostName,
     pub port: u16,
-    /// Carried unseen, by this rule.
-    pub unseen: Option<RuleRef>,
+    pub unseen: bool,
     upgrade: OnUpgrade,
     line: Line,
 }
@@ -67,24 +66,20 @@ pub(super) fn answer(
     response
 }
 
-/// The rule by which it is carried unseen, if there is one.
-fn may_open(
-    connection: &Connection,
-    host: &HostName,
-    port: u16,
-) -> Result<Option<RuleRef>, Reason> {
+/// Whether it is carried unseen.
+fn may_open(connection: &Connection, host: &HostName, port: u16) -> Result<bool, Reason> {
     let state = &connection.state;
     let policy = state.policy.borrow().clone().ok_or(Reason::PolicyUnavailable)?;
     if internal::is_ours(host) {
         let usual = port == Scheme::Http.port() || port == Scheme::Https.port();
-        return if usual { Ok(None) } else { Err(Reason::PortNotAllowed) };
+        return if usual { Ok(false) } else { Err(Reason::PortNotAllowed) };
     }
     match policy.at_connect(host, port) {
-        ConnectVerdict::Inspect => Ok(None),
-        ConnectVerdict::Passthrough(rule) => Ok(Some(rule)),
+        ConnectVerdict::Inspect => Ok(false),
+        ConnectVerdict::Passthrough(_) => Ok(true),
         // Programs show what a server says and hide what a proxy says, so it is said inside.
         ConnectVerdict::Unlisted | ConnectVerdict::Hopeless(_) if may_certify(connection, host) => {
-            Ok(None)
+            Ok(false)
         }
         ConnectVerdict::Unlisted => Err(Reason::HostNotAllowed),
         ConnectVerdict::Refuse(reason) | ConnectVerdict::Hopeless(reason) => Err(reason),
@@ -130,16 +125,16 @@ pub(super) async fn run(shared: &Arc<Shared>, state: &Arc<BoxState>, tunnel: Tun
             return;
         }
     }
-    let hello = match tls::hello(shared, stream, &host, unseen.is_some()).await {
+    let hello = match tls::hello(shared, stream, &host, unseen).await {
         Ok(hello) => hello,
         Err(refusal) => {
             line.blocked(refusal.reason, refusal.detail.as_deref());
             return;
         }
     };
-    if let Some(rule) = unseen {
+    if unseen {
         line.traffic().kind = TrafficKind::Passthrough;
-        return passthrough::run(shared, state, hello, host, port, rule, line).await;
+        return passthrough::run(shared, state, hello, host, port, line).await;
     }
     let (stream, many) = match tls::accept(shared, hello, &host).await {
         Ok(accepted) => accepted,

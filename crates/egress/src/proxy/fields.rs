@@ -1,10 +1,12 @@
 //! Header fields on their way through. Pure.
 
-use super::strict::names_websocket;
+use super::strict::{TAKES_TRAILERS, names_websocket};
 use hyper::Method;
 use hyper::header::{
-    ACCEPT_ENCODING, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, Entry, HOST, HeaderMap,
-    HeaderName, HeaderValue, RANGE, SEC_WEBSOCKET_KEY, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, AGE, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING,
+    CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, COOKIE, DATE, EXPECT, EXPIRES, Entry, HOST,
+    HeaderMap, HeaderName, HeaderValue, LOCATION, MAX_FORWARDS, PRAGMA, RANGE, RETRY_AFTER,
+    SEC_WEBSOCKET_KEY, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY, WWW_AUTHENTICATE,
 };
 
 /// Of one connection only.
@@ -14,6 +16,33 @@ const HOP: [HeaderName; 5] =
 const ALT_SVC: HeaderName = HeaderName::from_static("alt-svc");
 const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 const IF_RANGE: HeaderName = HeaderName::from_static("if-range");
+/// Say how a message is to be read, where it goes or who sent it: of use before a body only, and a
+/// program that joins the two would read it in another way than the proxy did.
+const NEVER_LAST: [HeaderName; 20] = [
+    AGE,
+    AUTHORIZATION,
+    CACHE_CONTROL,
+    CONTENT_ENCODING,
+    CONTENT_LENGTH,
+    CONTENT_RANGE,
+    CONTENT_TYPE,
+    COOKIE,
+    DATE,
+    EXPECT,
+    EXPIRES,
+    HOST,
+    LOCATION,
+    MAX_FORWARDS,
+    PRAGMA,
+    RETRY_AFTER,
+    SET_COOKIE,
+    TRAILER,
+    VARY,
+    WWW_AUTHENTICATE,
+];
+const OURS: &str = "x-agentbox-";
+/// Of fields after a body, names and values together.
+const MOST_LAST: usize = 16 * 1024;
 
 /// Some `Upgrade` field speaks of WebSockets: the bytes after this request are not looked at.
 pub(super) fn names_socket(fields: &HeaderMap) -> bool {
@@ -39,6 +68,14 @@ pub(super) fn is_websocket(fields: &HeaderMap) -> bool {
 pub(super) fn as_socket(fields: &mut HeaderMap) {
     fields.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    fields.remove(TE);
+}
+
+/// Says to a server by HTTP/1 that the box takes fields after a body, if it does.
+pub(super) fn as_asked(fields: &mut HeaderMap) {
+    if fields.contains_key(TE) {
+        fields.insert(CONNECTION, HeaderValue::from_static("TE"));
+    }
 }
 
 /// The one Host field; an error when there are several or it is no text.
@@ -60,6 +97,7 @@ pub(super) fn towards_server(fields: &mut HeaderMap) {
     fields.remove(HTTP2_SETTINGS);
     fields.remove(HOST);
     drop_ours(fields);
+    announce(fields);
     trim(fields);
     if trailers {
         fields.insert(TE, HeaderValue::from_static("trailers"));
@@ -71,6 +109,38 @@ pub(super) fn towards_box(fields: &mut HeaderMap) {
     drop_hops(fields);
     fields.remove(ALT_SVC);
     drop_ours(fields);
+    announce(fields);
+}
+
+/// Of the fields that are announced to come after a body, those that may.
+fn announce(fields: &mut HeaderMap) {
+    if !fields.contains_key(TRAILER) {
+        return;
+    }
+    let may = |word: &&str| HeaderName::from_bytes(word.as_bytes()).is_ok_and(|n| may_be_last(&n));
+    let names: Vec<&str> = words(fields, &TRAILER).filter(may).collect();
+    let left = HeaderValue::from_str(&names.join(", ")).ok().filter(|_| !names.is_empty());
+    match left {
+        Some(left) => drop(fields.insert(TRAILER, left)),
+        None => drop(fields.remove(TRAILER)),
+    }
+}
+
+fn may_be_last(name: &HeaderName) -> bool {
+    let text = name.as_str();
+    let hop = HOP.contains(name) || text.starts_with("proxy-");
+    !hop && *name != ALT_SVC && !text.starts_with(OURS) && !NEVER_LAST.contains(name)
+}
+
+/// hyper gives fields after a body only to those who say that they take them. Everybody who speaks
+/// HTTP/1.1 can read them, so [`super::strict`] says it for them all; what the box itself said stays.
+pub(super) fn unsay(fields: &mut HeaderMap) {
+    let own: Vec<HeaderValue> =
+        fields.get_all(TE).iter().filter(|said| *said != TAKES_TRAILERS).cloned().collect();
+    fields.remove(TE);
+    for said in own {
+        fields.append(TE, said);
+    }
 }
 
 /// An answer is looked through for what was put in, so it has to be whole and plain.
@@ -80,14 +150,26 @@ pub(super) fn plain_answer(fields: &mut HeaderMap) {
     fields.remove(IF_RANGE);
 }
 
-/// Fields after a body. None of them may look as if it had been before it.
+/// Fields after a body of the box's. None of them may look as if it had been before it.
 pub(super) fn trailer(fields: &mut HeaderMap, put_in: &[HeaderName]) {
-    drop_hops(fields);
-    drop_ours(fields);
-    for name in [HOST, CONTENT_LENGTH, TRAILER, COOKIE, hyper::header::AUTHORIZATION] {
-        fields.remove(name);
+    keep(fields, |name| may_be_last(name) && !put_in.contains(name));
+}
+
+/// Fields after a body of a server's. False when there are too many of them, and then there are none.
+pub(super) fn trailer_towards_box(fields: &mut HeaderMap) -> bool {
+    keep(fields, may_be_last);
+    let size: usize = fields.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    let fits = size <= MOST_LAST;
+    if !fits {
+        fields.clear();
     }
-    for name in put_in {
+    fits
+}
+
+fn keep(fields: &mut HeaderMap, may_stay: impl Fn(&HeaderName) -> bool) {
+    drop_hops(fields);
+    let gone: Vec<HeaderName> = fields.keys().filter(|name| !may_stay(name)).cloned().collect();
+    for name in gone {
         fields.remove(name);
     }
 }
@@ -114,7 +196,7 @@ fn drop_hops(fields: &mut HeaderMap) {
 }
 
 fn drop_ours(fields: &mut HeaderMap) {
-    drop_prefixed(fields, "x-agentbox-");
+    drop_prefixed(fields, OURS);
 }
 
 fn drop_prefixed(fields: &mut HeaderMap, prefix: &str) {
@@ -182,6 +264,28 @@ mod tests {
             fields(&[("x-sum", "1"), ("authorization", "x"), ("host", "b"), ("x-key", "y")]);
         trailer(&mut last, &[HeaderName::from_static("x-key")]);
         assert_eq!(last, fields(&[("x-sum", "1")]));
+        let mut all = fields(&[("trailer", "Host, x-sum"), ("trailer", "te,X-AgentBox-Egress")]);
+        towards_box(&mut all);
+        assert_eq!(all, fields(&[("trailer", "x-sum")]));
+        let mut all = fields(&[("trailer", "Content-Length, no name")]);
+        towards_box(&mut all);
+        assert_eq!(all, fields(&[]));
+    }
+
+    #[test]
+    fn what_the_box_says_it_takes_is_its_own_word() {
+        for (said, left) in [
+            (&["x-agentbox, trailers"][..], &[][..]),
+            (&["trailers", "x-agentbox, trailers"], &["trailers"]),
+            (&["gzip", "deflate", "x-agentbox, trailers"], &["gzip", "deflate"]),
+        ] {
+            let all = |words: &[&'static str]| -> HeaderMap {
+                words.iter().map(|word| (TE, HeaderValue::from_static(word))).collect()
+            };
+            let mut fields = all(said);
+            unsay(&mut fields);
+            assert_eq!(fields, all(left));
+        }
     }
 
     #[test]

@@ -8,10 +8,11 @@ use super::serve::Connection;
 use super::upstream::{Lease, Server, broken};
 use crate::inject::{Injection, Staged};
 use crate::line::{Line, Meter};
-use crate::redact::{Masker, Patterns};
+use crate::redact::Patterns;
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderValue, TE};
+use hyper::ext::ReasonPhrase;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use protocol::SecretId;
@@ -39,16 +40,21 @@ pub(super) async fn stage(
         box_id: &state.id,
         host,
         scheme: passing.request.scheme,
-        placeholders: &state.placeholders,
+        placeholders: &state.placeholders(),
         limit: shared.deps.limits.secret,
     };
     let staged = injection.stage(&passing.headers).await;
     let staged = staged.map_err(|fault| Refusal::injection(fault.fault, &fault.detail))?;
+    remember(connection, &staged);
+    Ok(Some(staged))
+}
+
+/// What is looked for in whatever comes from now on.
+pub(super) fn remember(connection: &Connection, staged: &Staged) {
     for used in &staged.used {
         let payload: Vec<&str> = used.payload.iter().map(|p| p.as_str()).collect();
-        state.known.used(&used.secret, used.value.expose(), &payload, Instant::now());
+        connection.state.known.used(&used.secret, used.value.expose(), &payload, Instant::now());
     }
-    Ok(Some(staged))
 }
 
 pub(super) async fn forward(
@@ -79,6 +85,10 @@ pub(super) async fn forward(
     traffic.proto = Some(format!("{box_side}/{}", lease.proto()));
     traffic.remote = Some(lease.remote.to_string());
     let put_in = staged.is_some();
+    // It may have taken a box longer to send than values are looked for.
+    if let Some(staged) = &staged {
+        remember(connection, staged);
+    }
     back(connection, &passing, answer, lease, line, put_in)
 }
 
@@ -117,7 +127,7 @@ pub(super) fn address(head: &mut Parts, passing: &Passing, many: bool) -> Result
         head.uri = Uri::try_from(target).map_err(bad)?;
         let host = HeaderValue::from_str(&host).map_err(|_| Reason::BadRequestTarget)?;
         head.headers.insert(HOST, host);
-        head.headers.remove(TE);
+        fields::as_asked(&mut head.headers);
         fields::join_cookies(&mut head.headers);
     }
     Ok(())
@@ -201,6 +211,8 @@ fn back(
     let mut body = Downward::new(body, Some(lease), line);
     if put_in {
         mask(connection, passing, &mut head.headers, &mut body);
+        // Whatever a server says in the words after its status.
+        head.extensions.remove::<ReasonPhrase>();
     }
     // Not what the two connections had in common by chance.
     let (mut plain, ()) = Response::new(()).into_parts();
@@ -218,13 +230,9 @@ pub(super) fn mask(
 ) {
     let patterns = connection.state.known.patterns(Instant::now());
     mask_headers(connection, passing, headers, &patterns);
-    if !is_textual(headers) {
-        return;
-    }
+    let textual = is_textual(headers);
     let (connection, host) = (connection.clone(), passing.request.host.clone());
-    body.mask(Masker::new(patterns), move |found| {
-        echoed(&connection, &host, found, "body");
-    });
+    body.mask(patterns, textual, move |found, place| echoed(&connection, &host, found, place));
 }
 
 pub(super) fn mask_headers(

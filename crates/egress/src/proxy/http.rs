@@ -12,9 +12,10 @@ use crate::line::Line;
 use crate::policy::{Policy, Record, Rule, RuleRef, THIS_COMPUTER, Verdict, is_reserved};
 use crate::ports::{Answer, Ask, Told};
 use crate::redact::{Found, Patterns};
-use crate::request::{CanonicalRequest, Scheme, Target, method};
+use crate::request::{CanonicalRequest, Scheme, Target, method, unescaped};
 use bytes::Bytes;
 use futures_util::FutureExt;
+use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, HeaderMap, HeaderValue, PROXY_AUTHORIZATION};
 use hyper::http::request::Parts;
@@ -102,7 +103,8 @@ async fn handle(
     let Some(policy) = state.policy.borrow().clone() else {
         return refuse(line, &Reason::PolicyUnavailable.into(), &asked);
     };
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    fields::unsay(&mut parts.headers);
     let canonical = match canonical(&connection.via, &parts) {
         Ok(canonical) => canonical,
         Err(refusal) => {
@@ -119,6 +121,10 @@ async fn handle(
         line.not_needed();
         return internal::answer(connection, &policy, &canonical, &parts.headers, body).await;
     }
+    line.place = state.requests.clone().try_acquire_owned().ok();
+    if line.place.is_none() {
+        return refuse(line, &Reason::TooManyConnections.into(), &asked);
+    }
     let passing = Passing {
         request: canonical,
         policy,
@@ -129,13 +135,27 @@ async fn handle(
         version: parts.version,
         asked: asked.clone(),
     };
-    match pass(connection, passing, body, &mut line).await {
+    let (version, mut body) = (passing.version, Some(body));
+    match pass(connection, passing, &mut body, &mut line).await {
         Ok(go) => go.answer(connection, line).await,
         Err(refusal) => {
             alarm(connection, &refusal, &asked);
+            if version == Version::HTTP_2 {
+                let_run_out(connection, body);
+            }
             refuse(line, &refusal, &asked)
         }
     }
+}
+
+/// Takes what is still coming of a body that goes nowhere, for a moment: some programs take a stream that
+/// is reset while they send for an error of the connection, and do not read the answer.
+fn let_run_out(connection: &Connection, body: Option<Incoming>) {
+    let Some(mut body) = body.filter(|body| !body.is_end_stream()) else { return };
+    connection.shared.tasks.spawn(async move {
+        let over = async { while let Some(Ok(_)) = body.frame().await {} };
+        let _ = tokio::time::timeout(super::listen::LAST_WORDS, over).await;
+    });
 }
 
 /// Who presents a token presents this box's.
@@ -238,7 +258,7 @@ fn names(text: &str, host: &HostName, port: u16, scheme: Scheme) -> bool {
 }
 
 /// A host and perhaps a port; none when there is more to it.
-pub(super) fn authority_of(authority: &Authority) -> Option<(HostName, Option<u16>)> {
+pub(crate) fn authority_of(authority: &Authority) -> Option<(HostName, Option<u16>)> {
     let text = authority.as_str();
     if text.contains('@') {
         return None;
@@ -271,14 +291,15 @@ impl Go {
 async fn pass(
     connection: &Arc<Connection>,
     mut passing: Passing,
-    body: Incoming,
+    held: &mut Option<Incoming>,
     line: &mut Line,
 ) -> Result<Go, Refusal> {
     let state = &connection.state;
     let patterns = state.known.patterns(Instant::now());
     let at_home = at_home(&passing.policy, &passing.request.host);
     check_head(&patterns, &at_home, &passing)?;
-    decide(connection, &mut passing, &body, line).await?;
+    let Some(body) = held.as_mut() else { return Err(Reason::BadRequest.into()) };
+    decide(connection, &mut passing, body, line).await?;
     let (most, wants_push) = match passing.rule() {
         Some((_, rule)) => (rule.max_body, rule.push.clone()),
         None => (None, None),
@@ -286,13 +307,14 @@ async fn pass(
     if most.is_some_and(|most| body.size_hint().lower() > most) {
         return Err(Reason::BodyTooLarge.into());
     }
-    let (ahead, body) = match wants_push {
+    let ahead = match wants_push {
         Some(rule) => push::look(&passing.headers, body, &rule).await?,
-        None => (VecDeque::<Bytes>::new(), body),
+        None => VecDeque::<Bytes>::new(),
     };
     let staged = forward::stage(connection, &passing).await?;
     let put_in = staged.as_ref().map(crate::inject::Staged::names).unwrap_or_default();
     let terms = Terms { most, patterns, at_home, put_in };
+    let Some(body) = held.take() else { return Err(Reason::BadRequest.into()) };
     let body = Outgoing::new(ahead, body, line.meter.clone(), terms);
     Ok(Go { passing, body, staged })
 }
@@ -310,8 +332,11 @@ fn check_head(patterns: &Patterns, at_home: &[SecretId], passing: &Passing) -> R
         return Ok(());
     }
     let target = passing.request.target.to_text();
+    // An address is the same whatever of it is escaped.
+    let plain = unescaped(&target);
     let values = passing.headers.values().map(HeaderValue::as_bytes);
-    let found: Option<Found> = std::iter::once(target.as_bytes())
+    let found: Option<Found> = [target.as_bytes(), &plain]
+        .into_iter()
         .chain(values)
         .find_map(|text| patterns.misplaced(text, at_home));
     found.map_or(Ok(()), |found| Err(found.into()))

@@ -6,28 +6,32 @@
 
 use super::answer::{Asked, Refusal, hint, refuse};
 use super::body::{Body, full};
-use super::http::authority_of;
 use super::serve::Connection;
+use crate::check;
 use crate::host_name::HostName;
 use crate::line::Line;
-use crate::policy::{ConnectVerdict, Policy, ShimKind, Verdict};
+use crate::policy::{Policy, ShimKind};
 use crate::ports::{Answer, Ask};
-use crate::request::{CanonicalRequest, QueryMap, Scheme, Target, method};
+use crate::request::{CanonicalRequest, QueryMap};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
-use hyper::{Response, StatusCode, Uri, Version};
-use protocol::egress::{Reason, Traffic, TrafficKind};
-use serde::Deserialize;
+use hyper::{Response, StatusCode, Version};
+use protocol::egress::inside::{
+    CHECK, Checked, Granted, HEALTH, HOST, POLICY, REQUEST, SHIM, Shim, WHY, Why, Wish,
+};
+use protocol::egress::{EgressVerdict, PolicyForm, Reason, Traffic, TrafficKind};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-const NAME: &str = "egress.agentbox.internal";
 const MOST_BODY: usize = 16 * 1024;
 /// Of what a box says for itself.
 const MOST_WHY: usize = 500;
+const TEXT: &str = "text/plain; charset=utf-8";
+const YAML: &str = "text/yaml; charset=utf-8";
 
-pub(super) fn is_ours(host: &HostName) -> bool {
-    host.as_str() == NAME
+pub(crate) fn is_ours(host: &HostName) -> bool {
+    host.as_str() == HOST
 }
 
 pub(super) async fn answer(
@@ -40,11 +44,12 @@ pub(super) async fn answer(
     let query = request.target.query_map().unwrap_or_default();
     let reads = matches!(request.method.as_str(), "GET" | "HEAD");
     match request.target.path() {
-        "/healthz" if reads => plain("ok\n"),
-        "/why" if reads => why(connection, &query),
-        "/check" if reads => check(policy, &query),
-        "/shim" if reads => shim(connection, policy, &query),
-        "/request" if request.method == "POST" => ask(connection, policy, body).await,
+        HEALTH if reads => respond(StatusCode::OK, TEXT, "ok\n".to_owned()),
+        POLICY if reads => respond(StatusCode::OK, YAML, policy.to_yaml(PolicyForm::Public)),
+        WHY if reads => why(connection, &query),
+        CHECK if reads => would(policy, &query),
+        SHIM if reads => shim(connection, policy, &query),
+        REQUEST if request.method == "POST" => ask(connection, policy, body).await,
         _ => {
             let mut line = Line::new(&connection.state.notebook, TrafficKind::Request);
             line.request(request);
@@ -60,12 +65,9 @@ fn first<'a>(query: &'a QueryMap, name: &str) -> Option<&'a str> {
     query.get(name)?.first().map(String::as_str)
 }
 
-fn plain(text: &'static str) -> Response<Body> {
-    respond(StatusCode::OK, "text/plain; charset=utf-8", text.to_owned())
-}
-
-fn said(status: StatusCode, value: &Value) -> Response<Body> {
-    respond(status, "application/json", format!("{value}\n"))
+fn said(status: StatusCode, value: &impl Serialize) -> Response<Body> {
+    let text = serde_json::to_string(value).unwrap_or_default();
+    respond(status, "application/json", format!("{text}\n"))
 }
 
 fn bad(error: &str) -> Response<Body> {
@@ -81,11 +83,9 @@ fn respond(status: StatusCode, kind: &'static str, text: String) -> Response<Bod
     response
 }
 
-/// `/why?id=…` or `/why?last`.
 fn why(connection: &Connection, query: &QueryMap) -> Response<Body> {
-    let id = first(query, "id");
-    match connection.state.notebook.refusal(id) {
-        Some(line) => said(StatusCode::OK, &shown(&line)),
+    match connection.state.notebook.refusal(first(query, "event")) {
+        Some(line) => said(StatusCode::OK, &shown(line)),
         None => {
             let error = "nothing was refused that is still remembered";
             said(StatusCode::NOT_FOUND, &json!({ "error": error }))
@@ -93,95 +93,39 @@ fn why(connection: &Connection, query: &QueryMap) -> Response<Body> {
     }
 }
 
-fn shown(line: &Traffic) -> Value {
-    let asked = Asked {
-        host: line.host.clone().unwrap_or_default(),
-        method: line.method.clone(),
-        path: line.path.clone(),
-        port: line.port.filter(|port| ![80, 443].contains(port)),
-        ..Asked::default()
-    };
-    let tells = line.reason != Some(Reason::PrivateAddress);
-    json!({
-        "id": line.id,
-        "at": line.at,
-        "reason": line.reason,
-        "detail": line.detail.as_deref().filter(|_| tells),
-        "scheme": line.scheme,
-        "host": line.host,
-        "port": line.port,
-        "method": line.method,
-        "path": line.path,
-        "hint": line.reason.and_then(|reason| hint(reason, &asked)),
-    })
+fn shown(line: Traffic) -> Why {
+    let reason = line.reason.unwrap_or(Reason::BadRequest);
+    let hint = hint(reason, &Asked::of_line(&line)).unwrap_or_default();
+    let tells = reason != Reason::PrivateAddress;
+    let port = line.port.filter(|port| ![80, 443].contains(port)).map(|port| format!(":{port}"));
+    let place = [line.host, port, line.path].map(Option::unwrap_or_default).concat();
+    let request = format!("{} {place}", line.method.unwrap_or_default()).trim_start().to_owned();
+    Why { event: line.id, reason, request, detail: line.detail.filter(|_| tells), hint }
 }
 
-/// `/check?url=…&method=…`: what would become of a request that is not made.
-fn check(policy: &Policy, query: &QueryMap) -> Response<Body> {
+/// What would become of a request that is not made.
+fn would(policy: &Policy, query: &QueryMap) -> Response<Body> {
     let Some(url) = first(query, "url") else { return bad("url is missing") };
     let wanted = first(query, "method").unwrap_or("GET");
-    let (word, reason, request) = match read(url, wanted) {
+    let (request, would) = match check::read(url, wanted) {
         Ok(request) => {
-            let (word, reason) = would(policy, &request);
-            (word, reason, Some(request))
+            let would = policy.would(&request);
+            (request, would)
         }
-        Err(reason) => ("deny", Some(reason), None),
+        Err(Reason::BadRequestTarget) => return bad("that is no address"),
+        Err(reason) => {
+            let (verdict, hint) = (EgressVerdict::Deny, None);
+            return said(StatusCode::OK, &Checked { verdict, reason, hint });
+        }
     };
     let mut asked = Asked::default();
-    if let Some(request) = &request {
-        asked.know(request);
-    }
-    let hint = reason.filter(|_| word == "deny").and_then(|reason| hint(reason, &asked));
-    said(StatusCode::OK, &json!({ "verdict": word, "reason": reason, "hint": hint }))
-}
-
-fn would(policy: &Policy, request: &CanonicalRequest) -> (&'static str, Option<Reason>) {
-    if is_ours(&request.host) {
-        return ("allow", None);
-    }
-    if request.scheme == Scheme::Https {
-        match policy.at_connect(&request.host, request.port) {
-            ConnectVerdict::Refuse(reason) => return ("deny", Some(reason)),
-            ConnectVerdict::Passthrough(_) => return ("allow", Some(Reason::RuleMatched)),
-            _ => {}
-        }
-    }
-    match policy.decide(request) {
-        Verdict::Allow(_) => ("allow", Some(Reason::RuleMatched)),
-        Verdict::Observe(_) => ("allow", Some(Reason::Observed)),
-        Verdict::Ask(_) => ("ask", None),
-        Verdict::Deny(reason, _) => ("deny", Some(reason)),
-    }
-}
-
-fn read(url: &str, wanted: &str) -> Result<CanonicalRequest, Reason> {
-    let uri: Uri = url.parse().map_err(|_| Reason::BadRequestTarget)?;
-    let scheme = match uri.scheme_str() {
-        Some("http") => Scheme::Http,
-        Some("https") => Scheme::Https,
-        _ => return Err(Reason::BadRequestTarget),
-    };
-    let authority = uri.authority().and_then(authority_of);
-    let (host, port) = authority.ok_or(Reason::BadRequestTarget)?;
-    let port = port.unwrap_or(scheme.port());
-    let target = Target::parse(uri.path_and_query().map_or("/", |target| target.as_str()))?;
-    let method = method(wanted)?;
-    Ok(CanonicalRequest { scheme, host, port, method, target, websocket: false })
-}
-
-/// What a box wants before it tries.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Wish {
-    host: String,
-    #[serde(default)]
-    port: Option<u16>,
-    #[serde(default)]
-    method: Option<String>,
-    #[serde(default)]
-    path: Option<String>,
-    #[serde(default)]
-    why: Option<String>,
+    asked.know(&request);
+    let reason = would.reason.unwrap_or(match would.verdict {
+        EgressVerdict::Ask => Reason::HostNotAllowed,
+        _ => Reason::RuleMatched,
+    });
+    let hint = (would.verdict == EgressVerdict::Deny).then(|| hint(reason, &asked)).flatten();
+    said(StatusCode::OK, &Checked { verdict: would.verdict, reason, hint })
 }
 
 /// `POST /request`: waits for the person.
@@ -193,20 +137,21 @@ async fn ask(connection: &Connection, policy: &Policy, body: Incoming) -> Respon
         Ok(wish) => wish,
         Err(e) => return bad(&format!("the body is not what was expected: {e}")),
     };
-    let port = wish.port.map(|port| format!(":{port}")).unwrap_or_default();
     let path = wish.path.as_deref().unwrap_or("/");
-    let url = format!("https://{}{port}{path}", wish.host);
-    let request = match read(&url, wish.method.as_deref().unwrap_or("GET")) {
+    let url = format!("https://{}{path}", wish.host);
+    let request = match check::read(&url, wish.method.as_deref().unwrap_or("GET")) {
         Ok(request) => request,
         Err(reason) => return bad(reason.code()),
     };
-    match would(policy, &request) {
-        ("allow", reason) => {
-            return said(StatusCode::OK, &json!({ "answer": "allowed", "reason": reason }));
+    let granted = |granted, reason| said(StatusCode::OK, &Granted { granted, reason });
+    let would = policy.would(&request);
+    match (would.verdict, would.reason) {
+        (EgressVerdict::Allow | EgressVerdict::Observe, reason) => {
+            return granted(true, reason.unwrap_or(Reason::RuleMatched));
         }
         // What a policy denies is not for a box to ask about.
-        ("deny", Some(reason @ (Reason::DeniedByRule | Reason::MethodForbidden))) => {
-            return said(StatusCode::OK, &json!({ "answer": "denied", "reason": reason }));
+        (_, Some(reason @ (Reason::DeniedByRule | Reason::MethodForbidden))) => {
+            return granted(false, reason);
         }
         _ => {}
     }
@@ -221,22 +166,19 @@ async fn ask(connection: &Connection, policy: &Policy, body: Incoming) -> Respon
         websocket: false,
         secrets: Vec::new(),
         rule: None,
-        why: wish.why.map(|why| why.chars().take(MOST_WHY).collect()),
+        why: Some(wish.reason.chars().take(MOST_WHY).collect()),
     };
     let answer = connection.shared.deps.gate.ask(raised).await;
-    let word = match answer {
-        Answer::Allowed(_) => "allowed",
-        Answer::Denied(_) => "denied",
-        Answer::Unanswered => "unanswered",
-        Answer::TooMany => "too_many",
-    };
-    said(StatusCode::OK, &json!({ "answer": word, "reason": answer.refusal() }))
+    match answer {
+        Answer::Allowed(_) => granted(true, Reason::Approved),
+        no => granted(false, no.refusal().unwrap_or(Reason::ApprovalDenied)),
+    }
 }
 
 /// `/shim?host=…` for a program that asks for a login; `/shim` for all that is made up for this box.
 fn shim(connection: &Connection, policy: &Policy, query: &QueryMap) -> Response<Body> {
     let placeholder = |secrets: &[protocol::SecretId]| {
-        let all = &connection.state.placeholders;
+        let all = connection.state.placeholders();
         let found = all.iter().find(|fake| secrets.contains(&fake.secret));
         found.map(|fake| fake.value.clone())
     };
@@ -244,7 +186,7 @@ fn shim(connection: &Connection, policy: &Policy, query: &QueryMap) -> Response<
         let Ok(host) = HostName::parse(host) else { return bad("that is no host") };
         let login = policy.shims.iter().filter(|shim| shim.host == host).find_map(|shim| {
             let ShimKind::GitAskpass { username } = &shim.kind else { return None };
-            Some(json!({ "username": username, "password": placeholder(&shim.secrets)? }))
+            Some(Shim { username: username.clone(), password: placeholder(&shim.secrets)? })
         });
         return match login {
             Some(login) => said(StatusCode::OK, &login),

@@ -17,7 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 /// The name of a box's socket in its folder.
 pub const SOCKET: &str = "egress.sock";
 /// For a refusal to be read by whoever is still sending.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(2);
 
 pub(super) fn bind(path: &Path) -> io::Result<UnixListener> {
     match std::fs::remove_file(path) {

@@ -14,6 +14,8 @@ mod connect;
 mod echoes;
 mod fields;
 mod forward;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod http;
 mod internal;
 mod listen;
@@ -27,6 +29,8 @@ mod tls;
 mod upstream;
 mod websocket;
 
+pub(crate) use http::authority_of;
+pub(crate) use internal::is_ours as is_own_name;
 pub use listen::SOCKET;
 
 use crate::authority::Authority;
@@ -40,6 +44,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bucket::Bucket;
 use echoes::Echoes;
+use protocol::egress::Traffic;
 use protocol::{BoxId, BoxName, SecretId};
 use rustls::RootCertStore;
 use sha2::{Digest, Sha256};
@@ -52,6 +57,11 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use upstream::ClientTls;
+
+/// What can be done about a line that was stopped, as the box is told it.
+pub(crate) fn hint_for(line: &Traffic) -> Option<String> {
+    answer::hint(line.reason?, &answer::Asked::of_line(line))
+}
 
 /// Lines for a person's eye that one box can cause in a minute.
 const ALARMS: u32 = 12;
@@ -75,6 +85,8 @@ pub struct Deps {
 pub struct Limits {
     pub connections_per_box: usize,
     pub connections: usize,
+    /// Under way at once, on all connections together: each holds a little memory on both sides.
+    pub requests_per_box: usize,
     /// For the head of a request, from its first byte.
     pub head: Duration,
     /// For the first bytes of a tunnel, and again for its handshake.
@@ -100,6 +112,7 @@ impl Default for Limits {
         Self {
             connections_per_box: 200,
             connections: 1000,
+            requests_per_box: 1024,
             head: Duration::from_secs(15),
             greeting: Duration::from_secs(10),
             idle: Duration::from_secs(10 * 60),
@@ -149,12 +162,13 @@ pub(crate) struct Shared {
 pub(crate) struct BoxState {
     pub id: BoxId,
     pub policy: watch::Receiver<Option<Arc<Policy>>>,
-    pub placeholders: Vec<Placeholder>,
+    placeholders: RwLock<Arc<[Placeholder]>>,
     pub notebook: Arc<Notebook>,
     pub known: Arc<Known>,
     tokens: RwLock<Tokens>,
     pub closed: CancellationToken,
     places: Arc<Semaphore>,
+    requests: Arc<Semaphore>,
     turning_away: Arc<Semaphore>,
     unlisted: Bucket,
     alarms: Bucket,
@@ -197,12 +211,13 @@ impl Proxy {
         let state = Arc::new(BoxState {
             id: setup.id.clone(),
             policy: setup.policy,
-            placeholders: setup.placeholders,
+            placeholders: RwLock::new(setup.placeholders.into()),
             notebook: Notebook::new(setup.id.clone(), log, known.clone()),
             known,
             tokens: RwLock::new(Tokens { current: setup.token, next: None }),
             closed: CancellationToken::new(),
             places: Arc::new(Semaphore::new(limits.connections_per_box)),
+            requests: Arc::new(Semaphore::new(limits.requests_per_box)),
             turning_away: Arc::new(Semaphore::new(TURNED_AWAY)),
             unlisted: Bucket::new(limits.unlisted),
             alarms: Bucket::new(ALARMS),
@@ -240,6 +255,16 @@ impl Proxy {
             if let Some(next) = tokens.next.take() {
                 tokens.current = next;
             }
+        }
+    }
+
+    /// What a box holds in place of credentials is this from now on.
+    pub fn hold(&self, id: &BoxId, placeholders: Vec<Placeholder>) {
+        if let Ok(state) = self.shared.state(id) {
+            let fakes = placeholders.iter().map(|fake| (fake.secret.clone(), fake.value.clone()));
+            state.known.hold(fakes);
+            let mut held = state.placeholders.write().unwrap_or_else(PoisonError::into_inner);
+            *held = placeholders.into();
         }
     }
 
@@ -293,6 +318,10 @@ impl Shared {
 }
 
 impl BoxState {
+    pub fn placeholders(&self) -> Arc<[Placeholder]> {
+        self.placeholders.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// `Basic <box id>:<token>`, as programs send the user information of a proxy's address.
     fn is_own_token(&self, header: &[u8]) -> bool {
         let Some(given) = token_of(header, self.id.as_str()) else { return false };

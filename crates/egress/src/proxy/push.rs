@@ -12,14 +12,15 @@ use protocol::egress::Reason;
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
-/// Refuses a push that changes what its rule does not allow. Otherwise what was read of it, and the rest.
+/// Refuses a push that changes what its rule does not allow. Otherwise what was read of it.
 pub(super) async fn look(
     headers: &HeaderMap,
-    mut body: Incoming,
+    body: &mut Incoming,
     rule: &PushRule,
-) -> Result<(VecDeque<Bytes>, Incoming), Refusal> {
+) -> Result<VecDeque<Bytes>, Refusal> {
     let mut plain = Plain::new(headers)?;
     let mut read = VecDeque::new();
+    let mut taken = 0;
     loop {
         let data = match body.frame().await {
             None => None,
@@ -30,13 +31,16 @@ pub(super) async fn look(
         let ended = data.is_none();
         if let Some(data) = data {
             plain.take(&data)?;
+            taken += data.len();
             read.push_back(data);
         }
         match read_commands(plain.bytes(), ended).map_err(denied)? {
             Commands::All(commands) => {
                 rule.check(&commands).map_err(denied)?;
-                return Ok((read, body));
+                return Ok(read);
             }
+            // Packed up, nothing can be made as long as one likes.
+            Commands::More if taken >= LONGEST => return Err(denied(PushFault::TooLong)),
             Commands::More => {}
         }
     }

@@ -10,18 +10,23 @@ use super::{BoxState, Shared, http};
 use crate::dial::Stream;
 use crate::host_name::HostName;
 use crate::request::Scheme;
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Requests under way on one HTTP/2 connection.
 const MOST_STREAMS: u32 = 128;
 const WINDOW: u32 = 1024 * 1024;
 const MOST_BUFFERED: usize = 256 * 1024;
+/// Of one answer among many that a box does not read.
+const MOST_UNREAD: usize = 32 * 1024;
 
 /// What all requests of one connection have in common.
 pub(crate) struct Connection {
@@ -110,7 +115,8 @@ async fn one<S: Stream>(
     let mut serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.idle)
-        .max_headers(MOST_HEADERS)
+        // One is not the box's.
+        .max_headers(MOST_HEADERS + 1)
         .max_buf_size(MOST_BUFFERED)
         .preserve_header_case(true)
         .auto_date_header(false)
@@ -131,18 +137,57 @@ async fn one<S: Stream>(
 /// HTTP/2: many at once, each decided on its own.
 async fn many<S: Stream>(shared: &Arc<Shared>, state: &Arc<BoxState>, stream: S, via: Via) {
     let connection = Connection::new(shared, state, via, Faults::default());
-    let service = service_fn(move |request| answer(connection.clone(), request));
+    let limits = shared.deps.limits;
+    let under_way = UnderWay::default();
+    let counted = under_way.clone();
+    let service = service_fn(move |request| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let (connection, counted) = (connection.clone(), counted.clone());
+        async move {
+            let response = http::answer(connection, request).await;
+            // Until the last of the answer has gone.
+            let held = move |frame| {
+                let _ = &counted;
+                frame
+            };
+            Ok::<_, Infallible>(response.map(|body| body.map_frame(held)))
+        }
+    });
     let serving = http2::Builder::new(shared.exec(&state.closed))
         .timer(TokioTimer::new())
         .max_concurrent_streams(MOST_STREAMS)
         .max_header_list_size(u32::try_from(MOST_HEAD).unwrap_or(u32::MAX))
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW * 2)
-        .max_send_buf_size(MOST_BUFFERED)
+        .max_send_buf_size(MOST_UNREAD)
         .auto_date_header(false)
         .serve_connection(TokioIo::new(stream), service);
-    if let Err(e) = serving.await {
+    let mut serving = std::pin::pin!(serving);
+    let ended = tokio::select! {
+        ended = serving.as_mut() => ended,
+        () = idle(&under_way, limits.idle) => {
+            serving.as_mut().graceful_shutdown();
+            // Whoever does not take part in saying goodbye is left.
+            tokio::time::timeout(limits.greeting, serving).await.unwrap_or(Ok(()))
+        }
+    };
+    if let Err(e) = ended {
         tracing::debug!("egress: a connection of {}: {e}", state.id);
+    }
+}
+
+/// How many requests there have been; each that is under way has its own hold on it.
+type UnderWay = Arc<AtomicU64>;
+
+/// Ends when there has been no request for so long.
+async fn idle(under_way: &UnderWay, limit: Duration) {
+    loop {
+        let before = under_way.load(Ordering::Relaxed);
+        tokio::time::sleep(limit).await;
+        // Two holds are the connection's own.
+        if Arc::strong_count(under_way) <= 2 && under_way.load(Ordering::Relaxed) == before {
+            return;
+        }
     }
 }
 

@@ -3,10 +3,11 @@
 //! Where one request ends and the next begins is said by the box. What is lenient about that in one
 //! program and strict in another is how requests are smuggled, so here only one way of saying it passes:
 //! lines that end in CRLF, one length or one chunked body and never both, one host, no folded lines. hyper
-//! then reads the very same bytes.
+//! then reads the very same bytes, with one field more.
 //!
-//! The surprising thing: hyper is given a small harmless request in place of a faulty one. So the refusal
-//! takes the usual way out, after the answers that are still under way.
+//! The surprising things: that field says that fields after the body of an answer are welcome, for hyper
+//! keeps them from whoever does not say so. And hyper is given a small harmless request in place of a
+//! faulty one, so the refusal takes the usual way out, after the answers that are still under way.
 
 mod chunks;
 
@@ -27,6 +28,9 @@ pub(crate) const MOST_HEADERS: usize = 256;
 pub(crate) const MOST_HEAD: usize = 64 * 1024;
 /// How much is read at once.
 const CHUNK: usize = 8 * 1024;
+/// The value of the field that is added to every request of HTTP/1.1; taken away again by
+/// [`super::fields::unsay`].
+pub(crate) const TAKES_TRAILERS: &str = "x-agentbox, trailers";
 const IN_PLACE: &[u8] = b"GET / HTTP/1.1\r\nhost: fault.invalid\r\nconnection: close\r\n\r\n";
 
 /// What is wrong with a request.
@@ -107,8 +111,9 @@ impl<S> Strict<S> {
                     self.buffer.advance(2);
                 }
                 let Some(end) = self.end_of_head()? else { return Ok(false) };
-                let framing = check_head(&self.buffer[..end])?;
-                (self.free, self.seen, self.waiting) = (end, 0, None);
+                let (framing, newest) = check_head(&self.buffer[..end])?;
+                let added = if newest && framing != Framing::Raw { self.add_field(end) } else { 0 };
+                (self.free, self.seen, self.waiting) = (end + added, 0, None);
                 self.at = match framing {
                     Framing::Length(0) => At::Head,
                     Framing::Length(n) => At::Body(n),
@@ -118,6 +123,15 @@ impl<S> Strict<S> {
             }
         }
         Ok(self.free > 0)
+    }
+
+    /// Before the empty line that ends a head there. How many bytes it is longer.
+    fn add_field(&mut self, end: usize) -> usize {
+        let field = format!("te: {TAKES_TRAILERS}\r\n");
+        let rest = self.buffer.split_off(end - 2);
+        self.buffer.extend_from_slice(field.as_bytes());
+        self.buffer.unsplit(rest);
+        field.len()
     }
 
     fn end_of_head(&mut self) -> Result<Option<usize>, Fault> {
@@ -309,7 +323,8 @@ struct Fields<'a> {
     websocket: bool,
 }
 
-fn check_head(head: &[u8]) -> Result<Framing, Fault> {
+/// How the body is told, and whether it is HTTP/1.1.
+fn check_head(head: &[u8]) -> Result<(Framing, bool), Fault> {
     let text = head.strip_suffix(b"\r\n\r\n").ok_or(bad("the head has no end"))?;
     let mut lines = split_lines(text);
     let line = lines.next().unwrap_or_default();
@@ -328,7 +343,7 @@ fn check_head(head: &[u8]) -> Result<Framing, Fault> {
     if newest && fields.host.is_none() {
         return Err(bad("there is no Host field"));
     }
-    match (fields.length, fields.encoding) {
+    let framing = match (fields.length, fields.encoding) {
         (Some(_), Some(_)) => Err(bad("it has both a Content-Length and a Transfer-Encoding")),
         (Some(_), _) | (_, Some(_)) if tunnel || fields.websocket => {
             Err(bad("a request that changes the protocol has a body"))
@@ -340,7 +355,8 @@ fn check_head(head: &[u8]) -> Result<Framing, Fault> {
             Ok(Framing::Chunked)
         }
         (None, Some(_)) => Err(bad("its Transfer-Encoding is not just chunked")),
-    }
+    };
+    Ok((framing?, newest))
 }
 
 /// The method, and whether it is HTTP/1.1.

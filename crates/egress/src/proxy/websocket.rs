@@ -5,7 +5,7 @@
 
 use super::answer::{Refusal, refuse};
 use super::body::{Body, Downward, empty};
-use super::forward::{address, dress, mask, mask_headers};
+use super::forward::{address, dress, mask, mask_headers, remember};
 use super::http::{Passing, upgrade_of};
 use super::pump::{Terms, pump};
 use super::serve::{Connection, Then};
@@ -58,6 +58,9 @@ pub(super) async fn open(
         Ok(answered) => answered,
         Err(refusal) => return refuse(line, &refusal, &passing.asked),
     };
+    if let Some(staged) = &staged {
+        remember(connection, staged);
+    }
     line.traffic().status = Some(answer.status().as_u16());
     line.traffic().proto = Some("h1/h1".to_owned());
     line.traffic().remote = Some(remote.to_string());

@@ -2,7 +2,6 @@
 
 use super::{Kind, Patterns};
 use bytes::Bytes;
-use hyper::header::HeaderMap;
 use protocol::SecretId;
 use std::sync::Arc;
 
@@ -39,11 +38,6 @@ impl Masker {
         self.let_go(self.held.len())
     }
 
-    /// Fields after a body.
-    pub fn mask_headers(&mut self, headers: &mut HeaderMap) {
-        self.found.extend(self.patterns.mask_headers(headers));
-    }
-
     /// How much is held back.
     pub fn waiting(&self) -> usize {
         self.held.len()
@@ -54,10 +48,9 @@ impl Masker {
     }
 
     fn cover(&mut self) {
-        let hits = self.patterns.search.iter().flat_map(|s| s.find_overlapping_iter(&self.held));
-        for hit in hits {
-            if let Kind::Secret(id) = &self.patterns.kinds[hit.pattern().as_usize()] {
-                self.covered[hit.range()].fill(true);
+        for (place, kind) in self.patterns.places(&self.held) {
+            if let Kind::Secret(id) = kind {
+                self.covered[place].fill(true);
                 if !self.found.contains(id) {
                     self.found.push(id.clone());
                 }

@@ -1,4 +1,5 @@
 use super::*;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use proptest::prelude::*;
 
@@ -27,8 +28,8 @@ fn masked(known: &Known, pieces: &[&[u8]]) -> (Vec<u8>, bool) {
 fn every_spelling() -> Vec<Vec<u8>> {
     let mut all = vec![
         VALUE.as_bytes().to_vec(),
-        percent(VALUE),
-        json(VALUE),
+        percent(VALUE.as_bytes()),
+        json(VALUE.as_bytes()),
         VALUE.bytes().flat_map(|b| format!("{b:02x}").into_bytes()).collect(),
         STANDARD_NO_PAD.encode(format!("x-access-token:{VALUE}")).into_bytes(),
     ];
@@ -53,6 +54,67 @@ fn every_spelling_is_found_and_lengths_stay() {
         assert!(out.starts_with(b"{\"got\": \"") && out.ends_with(b"\"}"), "{shown}");
         assert!(String::from_utf8_lossy(&out).matches('*').count() >= LEAST, "{shown}");
     }
+}
+
+/// What is encoded by somebody who was given it encoded: an error page in a link, a header in a log that
+/// is itself a value.
+#[test]
+fn spellings_of_spellings_are_found() {
+    let payload = format!("x-access-token:{VALUE}");
+    let known = known(VALUE, &[&payload]);
+    let once = {
+        let mut all = every_spelling();
+        all.push(percent(VALUE.as_bytes()).to_ascii_lowercase_escapes());
+        all.push(json(VALUE.as_bytes()).iter().flat_map(|b| slashed(*b)).collect());
+        all.push(STANDARD.encode(&payload).into_bytes());
+        all.push(URL_SAFE_NO_PAD.encode(&payload).into_bytes());
+        all
+    };
+    for inner in once {
+        let text = std::str::from_utf8(&inner).unwrap();
+        let mut outer = vec![
+            percent(text.as_bytes()),
+            percent(text.as_bytes()).to_ascii_lowercase_escapes(),
+            json(text.as_bytes()),
+        ];
+        for before in ["", "a", "ab", "Basic ", "{\"a\": \""] {
+            outer.push(STANDARD.encode(format!("{before}{text}\"}}")).into_bytes());
+            outer.push(URL_SAFE_NO_PAD.encode(format!("{before}{text}")).into_bytes());
+        }
+        for twice in outer {
+            let page = [b"<p>", twice.as_slice(), b"</p>"].concat();
+            let (out, found) = masked(&known, &[&page]);
+            let shown = String::from_utf8_lossy(&twice).into_owned();
+            assert!(found, "{text} as {shown}");
+            assert_eq!(out.len(), page.len());
+            // What is left of it does not give the value away.
+            let left: usize = out.split(|b| *b == b'*').map(<[u8]>::len).max().unwrap();
+            assert!(left < twice.len() / 2, "{text} as {shown}: {}", String::from_utf8_lossy(&out));
+            let pieces: Vec<&[u8]> = page.chunks(7).collect();
+            assert_eq!(masked(&known, &pieces).0, out, "{text} as {shown}");
+        }
+    }
+}
+
+fn slashed(b: u8) -> Vec<u8> {
+    if b == b'/' { b"\\/".to_vec() } else { vec![b] }
+}
+
+/// Long values cost what they must and no more: one layer, and short beginnings in the automaton.
+#[test]
+fn long_values_are_looked_for_in_bounded_memory() {
+    let long: String = (b'a'..=b'z').map(char::from).cycle().step_by(7).take(64 * 1024).collect();
+    let known = known(&long, &[]);
+    let patterns = known.patterns(Instant::now());
+    assert!(patterns.spellings.iter().map(|s| s.len()).sum::<usize>() < 32 * long.len());
+    assert!(patterns.search.as_ref().unwrap().memory_usage() < 1 << 20);
+    let (out, found) = masked(&known, &[b"x", &long.as_bytes()[..1000], &long.as_bytes()[1000..]]);
+    assert!(found);
+    assert_eq!(out, format!("x{}", "*".repeat(long.len())).into_bytes());
+    // One letter before its end it is something else, and all of it comes out.
+    let other = [&long.as_bytes()[..long.len() - 1], b"!"].concat();
+    let pieces: Vec<&[u8]> = other.chunks(999).collect();
+    assert_eq!(masked(&known, &pieces), (other.clone(), false));
 }
 
 #[test]

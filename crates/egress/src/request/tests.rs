@@ -51,6 +51,9 @@ fn dots_are_marked_in_every_spelling() {
         "/a/.;p=1/b",
         "/..%3b/x",
         "/..%20/x",
+        "/%20../x",
+        "/%09.%0a%0D/x",
+        "/a/%1f%2e%2e%7F;p",
     ] {
         assert!(ok(raw).is_dotted(), "{raw}");
     }

@@ -137,7 +137,7 @@ async fn egress_12_29_all_headers_or_none() {
 }
 
 #[tokio::test]
-async fn weakness_4_no_credential_goes_in_clear_text() {
+async fn egress_r4_no_credential_goes_in_clear_text() {
     use agentbox_egress::request::Scheme;
     // A policy that says so is refused when it is read; the proxy does not rely on that.
     let open = Rule {
@@ -231,6 +231,39 @@ async fn egress_12_39_what_a_server_sends_back_is_overwritten() {
         let line = world.log.kind(TrafficKind::SecretEcho).await;
         assert_eq!(line.host.as_deref(), Some("api.ex.com"));
         assert!(line.detail.unwrap().starts_with("ex.token in "));
+    }
+}
+
+#[tokio::test]
+async fn egress_12_39_what_a_server_sends_back_in_another_spelling_or_beside_its_status() {
+    let basic = How::Basic { username: "x-access-token".into() };
+    let transform = header("authorization", "ex.token", basic, OnExisting::Fail);
+    let world = world(allow(vec![record("api.ex.com", vec![Rule { transform, ..rule() }])]));
+    let sent = format!("Basic {}", STANDARD.encode(format!("x-access-token:{VALUE}")));
+    // A log in base64 that holds the header, in a page that holds the log.
+    let log = STANDARD.encode(format!("authorization: {sent}\n"));
+    let link = log.replace('=', "%3D").replace('+', "%2B").replace('/', "%2F");
+    let body = format!("{{\"log\": \"{log}\", \"link\": \"/?{link}\"}}");
+    let answer = format!(
+        "HTTP/1.1 401 No {VALUE}\r\nContent-Type: application/json\r\nX-Log: {log}\r\n\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let _server = crate::support::server::canned(&world, "api.ex.com", answer).await;
+    let mut tls = Client::new(&world).tunnel("api.ex.com", 443).await.unwrap();
+    let head = "GET /v1 HTTP/1.1\r\nHost: api.ex.com\r\nConnection: close\r\n\r\n";
+    tokio::io::AsyncWriteExt::write_all(&mut tls, head.as_bytes()).await.unwrap();
+    let got = String::from_utf8(crate::support::world::gone(&mut tls).await).unwrap();
+    assert!(got.starts_with("HTTP/1.1 401 Unauthorized\r\n"), "{got}");
+    assert!(got.len() > body.len() + 200 && got.ends_with("\"}"), "{got}");
+    let plain = |text: &[u8]| STANDARD.decode(&text[..text.len() / 4 * 4]).unwrap_or_default();
+    let middle = &sent[30..sent.len() - 8];
+    for word in got.split(|c: char| !c.is_ascii_alphanumeric() && !"+/".contains(c)) {
+        let once = plain(word.as_bytes());
+        for text in [word.as_bytes(), &once, &plain(&once)] {
+            let text = String::from_utf8_lossy(text);
+            assert!(!text.contains(&VALUE[8..]) && !text.contains(middle), "{word} is {text}");
+        }
     }
 }
 
@@ -333,11 +366,14 @@ async fn what_a_box_should_not_hold_does_not_leave_it() {
     assert_eq!(client.get("https://api.ex.com/v1").await.status, 200);
     let to = "https://b.ex.com/any/";
     let hidden = STANDARD.encode(format!("x{VALUE}"));
+    let escaped: String = VALUE.bytes().map(|b| format!("%{b:02x}")).collect();
     let requests = [
         nothing(Request::get(format!("{to}{VALUE}"))),
         nothing(Request::get(format!("{to}?q={VALUE}"))),
         nothing(Request::get(to).header("x-data", VALUE)),
         nothing(Request::get(to).header("x-data", hidden.as_str())),
+        nothing(Request::get(format!("{to}?q={escaped}"))),
+        nothing(Request::get(format!("{to}{escaped}"))),
     ];
     for request in requests {
         assert_eq!(client.send(request).await.refused(), (403, "secret_exfil"));
@@ -419,7 +455,7 @@ async fn egress_12_40_no_value_is_in_anything_that_is_written_or_shown() {
         let got = client.send(request).await;
         shown += &format!("{:?} {}", got.headers, got.text());
     }
-    let why = client.get("http://egress.agentbox.internal/why?last").await;
+    let why = client.get("http://egress.agentbox.internal/why").await;
     shown += &why.text();
     shown += &world.log.text();
     shown += &format!("{:?}", world.gate.asked());

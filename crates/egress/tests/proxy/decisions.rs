@@ -83,7 +83,7 @@ async fn egress_12_04_clear_text_needs_a_rule_that_says_so() {
 }
 
 #[tokio::test]
-async fn egress_12_05_and_weakness_1_ports_are_part_of_a_policy() {
+async fn egress_12_05_egress_r1_ports_are_part_of_a_policy() {
     let world = World::new(p0());
     for port in [22, 80, 444, 8443] {
         let got = connect(&mut world.dial().await, "api.ex.com", port).await;
@@ -98,7 +98,7 @@ async fn egress_12_05_and_weakness_1_ports_are_part_of_a_policy() {
 }
 
 #[tokio::test]
-async fn egress_12_06_and_weakness_2_there_is_no_raw_tunnel() {
+async fn egress_12_06_egress_r2_there_is_no_raw_tunnel() {
     for bytes in [&b"SSH-2.0-x\r\n"[..], b"\x00\x00\x00\x01", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
         let world = World::new(p0());
         let mut stream = world.dial().await;
@@ -153,7 +153,7 @@ async fn egress_12_08_a_request_names_the_host_of_its_tunnel() {
 }
 
 #[tokio::test]
-async fn egress_12_09_and_weakness_5_paths_mean_one_thing() {
+async fn egress_12_09_egress_r5_paths_mean_one_thing() {
     let world = World::new(p0());
     let server = Server::hello(&world, "api.ex.com").await;
     let mut tls = Client::new(&world).tunnel("api.ex.com", 443).await.unwrap();
@@ -179,7 +179,7 @@ async fn egress_12_09_and_weakness_5_paths_mean_one_thing() {
 }
 
 #[tokio::test]
-async fn weakness_3_a_server_is_who_the_policy_says() {
+async fn egress_r3_a_server_is_who_the_policy_says() {
     // On a shared address answers somebody else, with a good certificate for another name.
     let world = World::new(allow(vec![record("api.ex.com", vec![rule()])]));
     let setup = server::Setup {

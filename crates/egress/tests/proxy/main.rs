@@ -4,7 +4,10 @@
 // Policies are written as their fields are, and tests may be as large as they like.
 #![allow(clippy::unnecessary_wraps, clippy::large_futures)]
 
+mod attacks;
 mod credentials;
 mod decisions;
+mod git;
 mod streams;
 mod support;
+mod trailers;

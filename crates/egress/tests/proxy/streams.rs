@@ -58,7 +58,7 @@ async fn shouting(world: &World) -> Server {
 }
 
 #[tokio::test]
-async fn egress_12_42_and_weakness_8_a_websocket_needs_a_rule_that_says_so() {
+async fn egress_12_42_egress_r8_a_websocket_needs_a_rule_that_says_so() {
     let world = World::new(sockets(false));
     let server = shouting(&world).await;
     let mut tls = Client::new(&world).tunnel("ws.ex.com", 443).await.unwrap();
@@ -214,6 +214,23 @@ async fn what_is_carried_unseen_names_its_host_and_ends_with_its_rule() {
     gone(&mut tls).await;
     let line = world.log.kind(TrafficKind::Passthrough).await;
     assert!(line.detail.unwrap().contains("no longer allows"));
+}
+
+/// What a tunnel may do is asked again when it begins: a policy may have changed since it was agreed to, and
+/// a rule of the new one in the same place is another rule.
+#[tokio::test]
+async fn a_tunnel_carried_unseen_begins_under_the_policy_of_that_moment() {
+    let limits = Limits { greeting: SOON, grace: SOON, ..Limits::default() };
+    let world = World::with(Some(unseen()), limits, Vec::new());
+    let server = Server::hello(&world, "pinned.ex.com").await;
+    let mut stream = world.dial().await;
+    assert_eq!(connect(&mut stream, "pinned.ex.com", 443).await.status, 200);
+    let mut other = record("other.ex.com", vec![rule()]);
+    (other.tls, other.allow_private) = (Tls::Passthrough, true);
+    world.set_policy(Some(allow(vec![other])));
+    assert!(Client::new(&world).shake(stream, "pinned.ex.com").await.is_err());
+    world.log.blocked(Reason::HostNotAllowed).await;
+    assert_eq!(server.connections(), 0);
 }
 
 #[tokio::test]

@@ -184,7 +184,7 @@ pub struct EgressChange {
     /// None is 443.
     pub ports: Vec<u16>,
     pub action: EgressAction,
-    /// For so long; only for a box, whose other rules hold until it stops.
+    /// For so long; only for a box, whose other rules hold until somebody removes them.
     #[cfg_attr(feature = "bindings", ts(type = "number | null"))]
     pub seconds: Option<u64>,
     /// Only say what would change.

@@ -28,7 +28,7 @@ path: string | null,
  */
 ports: Array<number>, action: EgressAction, 
 /**
- * For so long; only for a box, whose other rules hold until it stops.
+ * For so long; only for a box, whose other rules hold until somebody removes them.
  */
 seconds: number | null, 
 /**

@@ -10,9 +10,10 @@ import type { Outcome } from "./Outcome";
 import type { Progress } from "./Progress";
 import type { Question } from "./Question";
 import type { QuestionId } from "./QuestionId";
+import type { Traffic } from "./Traffic";
 import type { Usage } from "./Usage";
 
 /**
  * What changes while one watches.
  */
-export type HostEvent = { "type": "snapshot", status: HostStatus, boxes: Array<BoxView>, questions: Array<Question>, } | { "type": "boxChanged", view: BoxView, } | { "type": "boxRemoved", id: BoxId, } | { "type": "asked", question: Question, } | { "type": "askedAgain", id: QuestionId, times: number, } | { "type": "resolved", id: QuestionId, boxName: string, outcome: Outcome, } | { "type": "status", status: HostStatus, } | { "type": "told", event: BoxEvent, } | { "type": "progress", progress: Progress, } | { "type": "usage", usage: Usage, } | { "type": "showWindow", page: string, } | { "type": "jobChanged", job: JobView, counts: JobCounts, } | { "type": "jobsCleared", ids: Array<JobId>, } | { "type": "unitsChanged", id: BoxId, };
+export type HostEvent = { "type": "snapshot", status: HostStatus, boxes: Array<BoxView>, questions: Array<Question>, } | { "type": "boxChanged", view: BoxView, } | { "type": "boxRemoved", id: BoxId, } | { "type": "asked", question: Question, } | { "type": "askedAgain", id: QuestionId, times: number, } | { "type": "resolved", id: QuestionId, boxName: string, outcome: Outcome, } | { "type": "status", status: HostStatus, } | { "type": "told", event: BoxEvent, } | { "type": "progress", progress: Progress, } | { "type": "usage", usage: Usage, } | { "type": "showWindow", page: string, } | { "type": "jobChanged", job: JobView, counts: JobCounts, } | { "type": "jobsCleared", ids: Array<JobId>, } | { "type": "unitsChanged", id: BoxId, } | { "type": "traffic", line: Traffic, };

@@ -198,7 +198,10 @@ fn host(fields: &Fields<'_>, allow_private: bool, notes: &mut Notes<'_>) -> Opti
     let text = fields.string("host", notes)?;
     let (node, at) = fields.get("host")?;
     match HostPattern::parse(text, allow_private) {
-        Ok(HostPattern::Exact(host)) if host.as_str() != THIS_COMPUTER => return Some(host),
+        // A server of this computer is known by its port.
+        Ok(HostPattern::Exact(host)) if host.as_str() != THIS_COMPUTER || fields.has("port") => {
+            return Some(host);
+        }
         Ok(_) => notes.error(node.place, &at, "must be one host"),
         Err(why) => notes.error(node.place, &at, why.to_string()),
     }

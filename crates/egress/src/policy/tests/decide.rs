@@ -153,7 +153,7 @@ fn egress_12_42_a_websocket_needs_a_word() {
 }
 
 #[test]
-fn egress_weakness_1_ports_are_part_of_a_rule() {
+fn egress_r1_ports_are_part_of_a_rule() {
     let text =
         "domains: [{host: ex.com, rules: [{ports: [8443], methods: [GET]}, {path: {exact: /a}}]}]";
     let policy = policy(text);
@@ -170,7 +170,7 @@ fn egress_weakness_1_ports_are_part_of_a_rule() {
 }
 
 #[test]
-fn egress_weakness_5_a_prefix_holds_whatever_a_path_looks_like() {
+fn egress_r5_a_prefix_holds_whatever_a_path_looks_like() {
     let text = "domains: [{host: api.ex.com, rules: [{path: {prefix: /repos/o/r/}}]}]";
     for path in [
         "/repos/o/r/../../x/y",
@@ -188,7 +188,7 @@ fn egress_weakness_5_a_prefix_holds_whatever_a_path_looks_like() {
 }
 
 #[test]
-fn egress_weakness_6_a_catch_all_hides_no_rule() {
+fn egress_r6_a_catch_all_hides_no_rule() {
     let text = "
 domains:
 - ex.com
@@ -204,7 +204,7 @@ domains:
 }
 
 #[test]
-fn egress_weakness_8_reading_is_no_channel() {
+fn egress_r8_reading_is_no_channel() {
     let text = "services: [{name: claude-api, readonly: true}, npm]";
     for host in ["api.anthropic.com", "registry.npmjs.org"] {
         let mut request = request(&format!("GET https://{host}/a")).unwrap();

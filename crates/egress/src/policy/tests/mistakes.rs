@@ -131,7 +131,7 @@ fn egress_12_30_a_credential_goes_only_where_it_is_said() {
 }
 
 #[test]
-fn egress_weakness_4_no_token_in_clear_text() {
+fn egress_r4_no_token_in_clear_text() {
     let text = "services: [{name: github, repos: [a/b], git: {access: readwrite, auth: {secret: gh.key}}, api: {access: readwrite, auth: {secret: gh.key}}}]";
     let policy = policy(text);
     let rules = || policy.records.iter().flat_map(|record| &record.rules);

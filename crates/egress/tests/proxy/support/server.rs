@@ -15,6 +15,7 @@ use rustls::{RootCertStore, ServerConfig};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
@@ -214,5 +215,52 @@ async fn accept(
                     .await;
             }
         });
+    }
+}
+
+/// A server that gives the same bytes to whoever sends it the head of a request, whatever HTTP says about
+/// them, and the heads as they came.
+pub async fn canned(world: &World, name: &str, answer: impl Into<Bytes>) -> Canned {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    world.net.route(name, 443, listener.local_addr().unwrap());
+    let (config, _) = world.authorities.config(name, &["http/1.1"]);
+    let (acceptor, answer) = (TlsAcceptor::from(Arc::new(config)), answer.into());
+    let heads = Arc::new(Mutex::new(Vec::new()));
+    let kept = heads.clone();
+    let task = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let (acceptor, answer, heads) = (acceptor.clone(), answer.clone(), kept.clone());
+            tokio::spawn(async move {
+                let mut tls = acceptor.accept(stream).await.unwrap();
+                loop {
+                    let mut head = Vec::new();
+                    while !head.ends_with(b"\r\n\r\n") {
+                        let Ok(byte) = tls.read_u8().await else { return };
+                        head.push(byte);
+                    }
+                    heads.lock().unwrap().push(String::from_utf8(head).unwrap());
+                    tls.write_all(&answer).await.unwrap();
+                    tls.flush().await.unwrap();
+                }
+            });
+        }
+    });
+    Canned { heads, task }
+}
+
+pub struct Canned {
+    heads: Arc<Mutex<Vec<String>>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Canned {
+    pub fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Canned {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
