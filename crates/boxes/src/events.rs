@@ -17,15 +17,16 @@ use tokio::sync::mpsc;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Events of the last moments are asked for again, so that none falls between connecting and
-/// listening. Receivers take an event as a reason to look, so a second one does no harm.
+/// listening. Receivers are told when it happened, and that it may be the past.
 const OVERLAP: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EngineEvent {
     Connected,
     Lost(String),
-    /// A container of a box, by the engine's id of it. A box may have a second one for a while.
-    Changed(BoxId, String, Change),
+    /// A container of a box, by the engine's id of it. A box may have a second one for a while. The moment
+    /// is the engine's, by its clock; what it told before may be told again.
+    Changed(BoxId, String, Change, Option<SystemTime>),
     /// Any container was put on a network, by its id.
     Attached(String),
 }
@@ -127,6 +128,8 @@ impl Boxes {
 const SIGKILL: i64 = 9;
 
 fn translate(message: EventMessage) -> Option<EngineEvent> {
+    let at = message.time_nano.and_then(|nanos| u64::try_from(nanos).ok());
+    let at = at.map(|nanos| SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos));
     let actor = message.actor?;
     let mut attributes = actor.attributes?;
     if message.action.as_deref()? == "connect" {
@@ -145,7 +148,7 @@ fn translate(message: EventMessage) -> Option<EngineEvent> {
         _ => return None,
     };
     let id = attributes.remove(labels::BOX)?;
-    Some(EngineEvent::Changed(id.parse().ok()?, actor.id?, change))
+    Some(EngineEvent::Changed(id.parse().ok()?, actor.id?, change, at))
 }
 
 #[cfg(test)]
@@ -165,7 +168,7 @@ mod tests {
             ..EventMessage::default()
         };
         match translate(message) {
-            Some(EngineEvent::Changed(_, _, change)) => Some(change),
+            Some(EngineEvent::Changed(_, _, change, _)) => Some(change),
             _ => None,
         }
     }

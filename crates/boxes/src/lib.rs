@@ -60,6 +60,7 @@ pub mod repo;
 mod resync;
 pub mod room;
 mod sessions;
+mod subnets;
 mod wall;
 
 pub use certificates::{Certificate, host_certificates};
@@ -79,7 +80,7 @@ pub use preview::{Preview, preview};
 pub use progress::{Watch, Watcher};
 pub use record::{Features, NestedRepo, Record, Remote, RepoRecord, Wishes};
 pub use remake::Remade;
-pub use repo::Start;
+pub use repo::{CommittedFile, Start, committed_file};
 
 use std::sync::Arc;
 use tokio_util::task::TaskTracker;

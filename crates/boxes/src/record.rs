@@ -99,6 +99,8 @@ pub struct Wishes {
     pub isolated: BTreeSet<Agent>,
     /// Agents that need not ask before each step, or must.
     pub skip_permissions: BTreeMap<Agent, bool>,
+    /// Agents that were started in it by a person: what its policy brings along for them.
+    pub agents: BTreeSet<Agent>,
 }
 
 /// What a box has besides its shell. Decided when it is made: ports and powers of a container
@@ -143,6 +145,19 @@ impl Record {
     /// Every repository of the box.
     pub fn repos(&self) -> impl Iterator<Item = &RepoRecord> {
         self.repo.iter().chain(self.nested.iter().map(|nested| &nested.repo))
+    }
+
+    /// Agents that work or worked in it.
+    pub fn agents(&self) -> impl Iterator<Item = Agent> {
+        let known: BTreeSet<Agent> = self
+            .wishes
+            .agents
+            .iter()
+            .chain(&self.logins)
+            .chain(self.given.keys())
+            .copied()
+            .collect();
+        known.into_iter()
     }
 
     /// Every branch the box commits to.

@@ -588,7 +588,7 @@ async fn until(
 ) {
     loop {
         match next(events).await {
-            EngineEvent::Changed(of, _, change) => {
+            EngineEvent::Changed(of, _, change, _) => {
                 assert_eq!(of, *id, "an event of somebody else's box");
                 if change == wanted {
                     return;

@@ -18,13 +18,13 @@ use protocol::control::{
 };
 use protocol::ctl::{BOX_USER, paths};
 use protocol::events::BoxEvent;
-use protocol::integrations::{IntegrationView, Layer, SecretText, SecretView, Tried};
+use protocol::integrations::{IntegrationView, Layer, SecretScope, SecretText, SecretView, Tried};
 use protocol::question::{Grant, Question, Surface, Verdict};
 use protocol::rpc::Envelope;
 use protocol::{BoxId, GrantId, QuestionId, SecretId};
 use relay::Entry;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::sync::broadcast;
 
 /// The most records one call gives.
@@ -192,6 +192,8 @@ impl Api {
 
     pub async fn revoke_grant(&self, id: GrantId) -> Reply<()> {
         if self.core.store.revoke(id).await? {
+            // It may have been one about the network.
+            self.core.reload_ways(|_| true).await;
             return Ok(());
         }
         Err(ControlError::new(ErrorCode::Usage, "there is no such rule")
@@ -287,16 +289,23 @@ impl Api {
         self.core.secrets().await
     }
 
-    pub async fn set_secret(&self, id: SecretId, value: SecretText) -> Reply<()> {
-        self.core.set_secret(id, value).await
+    /// What the person should know about the value, if anything.
+    pub async fn set_secret(
+        &self,
+        id: SecretId,
+        value: SecretText,
+        scope: SecretScope,
+        hosts: Option<Vec<String>>,
+    ) -> Reply<Option<String>> {
+        self.core.set_secret(id, value, scope, hosts).await
     }
 
-    pub async fn remove_secret(&self, id: SecretId) -> Reply<bool> {
-        self.core.remove_secret(id).await
+    pub async fn remove_secret(&self, id: SecretId, scope: SecretScope) -> Reply<bool> {
+        self.core.remove_secret(id, scope).await
     }
 
-    pub async fn test_secret(&self, id: SecretId) -> Reply<Tried> {
-        self.core.test_secret(&id).await
+    pub async fn test_secret(&self, id: SecretId, scope: SecretScope) -> Reply<Tried> {
+        self.core.test_secret(&id, scope).await
     }
 
     pub async fn integrations(&self, cwd: Option<String>) -> Reply<Vec<IntegrationView>> {
@@ -359,7 +368,7 @@ impl Api {
     }
 
     /// The trail outlives boxes: an id that is gone can still be asked about.
-    fn find_past(&self, target: &Target) -> Reply<BoxId> {
+    pub(crate) fn find_past(&self, target: &Target) -> Reply<BoxId> {
         let past = target.query.as_deref().and_then(|q| q.parse().ok());
         self.find(target).or_else(|e| past.ok_or(e))
     }
@@ -390,9 +399,11 @@ impl Core {
         let go = self.go(&record, token.as_str())?;
         let daemons = go.daemons.clone();
         self.register(&record, &token)?;
+        self.reload_recorded(&record).await;
         self.keep_token(&record, &token).await?;
         self.keep_bridge(id);
         self.proven(&record, boxes.start(&record, go).await).await?;
+        self.with_known(id, |known| known.ending.settle(SystemTime::now()));
         self.state().set_released(id, true);
         self.set_box_state(id, BoxState::Running);
         self.went(&boxes, &record, daemons).await;
@@ -411,8 +422,11 @@ impl Core {
         let go = self.go(&record, token.as_str())?;
         let daemons = go.daemons.clone();
         self.relay.expect(id, token.hash());
+        self.egress_expect(id, &token);
         self.proven(&record, boxes.release(&record, go).await).await?;
+        self.with_known(id, |known| known.ending.settle(SystemTime::now()));
         self.relay.settle(id);
+        self.egress_settle(id);
         self.went(&boxes, &record, daemons).await;
         self.keep_token(&record, &token).await?;
         self.set_ready(id);

@@ -116,19 +116,21 @@ impl Core {
             match service {
                 Service::Relay => core.relay.attach(&id, bridge).await,
                 Service::Egress => {
-                    let out = |stream| carry_out(&id, stream);
+                    let out = |stream| core.carry_out(&id, stream);
                     core.relay.attach_egress(&id, bridge, out).await
                 }
             }
         });
         served.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
     }
-}
 
-/// One connection of a box to the network. Nobody decides about it yet, so it goes nowhere.
-fn carry_out(id: &BoxId, stream: BridgeStream) {
-    tracing::debug!("box {id} wants to go out, and nobody is there to decide");
-    drop(stream);
+    /// One connection of a box to the network. Where nobody decides about it, it goes nowhere.
+    fn carry_out(&self, id: &BoxId, stream: BridgeStream) {
+        let served = self.egress.running().map(|running| running.proxy.serve(id, stream));
+        if !matches!(served, Some(Ok(()))) {
+            tracing::debug!("box {id} wants to go out, and nobody is there to decide");
+        }
+    }
 }
 
 /// The time to the next try.

@@ -6,14 +6,17 @@
 use crate::api::{Api, HangUp};
 use crate::oplog::OpLog;
 use boxes::{Chunk, Exec, Size, Watch};
+use protocol::BoxId;
 use protocol::boxes::Progress;
 use protocol::control::{
     CheckpointView, ControlError, CreateBox, CreateCheckpoint, ErrorCode, Exited, HostEvent,
     Request, Target,
 };
+use protocol::egress::{Traffic, TrafficAction, TrafficKind, TrafficQuery};
 use protocol::frame::{self, Kind};
 use protocol::sessions::SessionKind;
 use serde::Serialize;
+use std::collections::HashSet;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
@@ -124,6 +127,12 @@ async fn converse(stream: UnixStream, api: Api) -> io::Result<()> {
             Ok(())
         }
         Request::FollowBoxes => follow_boxes(&api, from, to).await,
+        Request::FollowTraffic(query) => follow_traffic(&api, query, from, to).await,
+        Request::SwitchEgress { target, mode } => {
+            let (watcher, progress) = watcher();
+            let switching = api.switch_egress(target, mode, watcher);
+            with_progress(switching, progress, from, to).await
+        }
         Request::FollowUsage { target, every_ms } => {
             let (usage, mut measured) = mpsc::channel(1);
             let (out, frames) = mpsc::channel(1);
@@ -240,9 +249,11 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             Request::Checkpoints { target } => value(&api.checkpoints(target).await?),
             Request::RemoveCheckpoint { id } => value(&api.remove_checkpoint(&id).await?),
             Request::Secrets => value(&api.secrets().await?),
-            Request::SetSecret { id, value: text } => value(&api.set_secret(id, text).await?),
-            Request::RemoveSecret { id } => value(&api.remove_secret(id).await?),
-            Request::TestSecret { id } => value(&api.test_secret(id).await?),
+            Request::SetSecret { id, value: text, scope, hosts } => {
+                value(&api.set_secret(id, text, scope, hosts).await?)
+            }
+            Request::RemoveSecret { id, scope } => value(&api.remove_secret(id, scope).await?),
+            Request::TestSecret { id, scope } => value(&api.test_secret(id, scope).await?),
             Request::Integrations { cwd } => value(&api.integrations(cwd).await?),
             Request::SetIntegration { service, enabled, layer, cwd } => {
                 value(&api.set_integration(&service, enabled, layer, cwd).await?)
@@ -302,6 +313,32 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             }
             Request::Settings { cwd } => value(&api.settings_view(cwd.as_deref()).await?),
             Request::AgentAsks { target } => value(&api.agent_asks(&target)?),
+            Request::Egress { target } => value(&api.egress(target).await?),
+            Request::EgressPolicy { of, form } => value(&api.egress_policy(of, form).await?),
+            Request::CheckEgress { of, url, method } => {
+                value(&api.check_egress(of, &url, &method).await?)
+            }
+            Request::ExplainEgress { target, event } => {
+                value(&api.explain_egress(target, event).await?)
+            }
+            Request::ChangeEgress(change) => value(&api.change_egress(change).await?),
+            Request::ReloadEgress { target } => value(&api.reload_egress(target).await?),
+            Request::EgressFile { place, agent, cwd } => {
+                value(&api.egress_file(place, agent, cwd).await?)
+            }
+            Request::WriteEgressFile { place, agent, cwd, text, opened } => {
+                value(&api.write_egress_file(place, agent, cwd, text, opened).await?)
+            }
+            Request::Traffic(query) => value(&api.traffic(query).await?),
+            Request::SuggestEgress { target, since } => {
+                value(&api.suggest_egress(target, since).await?)
+            }
+            Request::ApiUse { target, since } => value(&api.api_use(target, since).await?),
+            Request::EgressCa => value(&api.egress_ca()?),
+            Request::AnswerRepository { target, digest, accept } => {
+                value(&api.answer_repository(target, &digest, accept).await?)
+            }
+            Request::AcknowledgeEcho { host } => value(&api.acknowledge_echo(&host).await?),
             Request::HandOver
             | Request::Stop
             | Request::Subscribe
@@ -309,6 +346,8 @@ async fn dispatch(api: &Api, request: Request) -> Result<serde_json::Value, Cont
             | Request::FollowBoxes
             | Request::InFront { .. }
             | Request::FollowUsage { .. }
+            | Request::FollowTraffic(_)
+            | Request::SwitchEgress { .. }
             | Request::Logs { .. }
             | Request::ExportBox { .. }
             | Request::Exec(_)
@@ -387,6 +426,54 @@ async fn follow(
             Err(broadcast::error::RecvError::Closed) => return Ok(()),
         }
     }
+}
+
+/// What boxes sent out, and what they send.
+async fn follow_traffic(
+    api: &Api,
+    query: TrafficQuery,
+    mut from: OwnedReadHalf,
+    mut to: Frames,
+) -> io::Result<()> {
+    // Listening comes first: what happens while the past is read comes after it, not never.
+    let mut lines = api.follow_traffic();
+    let only = match query.target.as_ref().map(|target| api.find_past(target)).transpose() {
+        Ok(only) => only,
+        Err(error) => return to.send(Kind::Error, &error).await,
+    };
+    let past = match api.traffic(query.clone()).await {
+        Ok(past) => past,
+        Err(error) => return to.send(Kind::Error, &error).await,
+    };
+    // Not by order: a request that takes long is told after younger ones.
+    let told: HashSet<String> = past.iter().map(|line| line.id.clone()).collect();
+    for line in past {
+        to.send(Kind::Event, &HostEvent::Traffic { line }).await?;
+    }
+    loop {
+        let line = tokio::select! {
+            () = gone(&mut from) => return Ok(()),
+            line = lines.recv() => line,
+        };
+        match line {
+            Ok(line) if !told.contains(&line.id) && wanted(&line, only.as_ref(), &query) => {
+                to.send(Kind::Event, &HostEvent::Traffic { line }).await?;
+            }
+            // Not wanted or told already; or too slow for the queue: what was missed is on disk.
+            Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
+            Err(broadcast::error::RecvError::Closed) => return Ok(()),
+        }
+    }
+}
+
+fn wanted(line: &Traffic, only: Option<&BoxId>, query: &TrafficQuery) -> bool {
+    let text = query.text.as_deref().unwrap_or_default().to_lowercase();
+    let place =
+        [line.host.as_deref(), line.path.as_deref()].map(Option::unwrap_or_default).concat();
+    let stopped = line.action == TrafficAction::Blocked || line.kind == TrafficKind::Alert;
+    only.is_none_or(|id| line.box_id == *id)
+        && (!query.denied || stopped)
+        && place.to_lowercase().contains(&text)
 }
 
 /// Boxes as they change, for somebody who only looks.

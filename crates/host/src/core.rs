@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -66,6 +66,10 @@ pub struct Core {
     pub adding_up: tokio::sync::Mutex<()>,
     /// Background jobs.
     pub queue: crate::queue::Queue,
+    /// What boxes send out.
+    pub egress: crate::egress::Egress,
+    /// Credentials for that.
+    pub resolver: Arc<crate::credentials::Resolver>,
 }
 
 /// Somebody who could answer a question.
@@ -87,6 +91,8 @@ pub struct State {
     pub reserved: HashMap<BoxName, BoxId>,
     /// Bridges that are kept up; see [`crate::bridge`].
     pub bridges: HashMap<(BoxId, Service), Arc<tokio::sync::Notify>>,
+    /// Networks of the engine's containers, which no box reaches by the proxy.
+    pub subnets: Vec<ipnet::IpNet>,
 }
 
 /// A box the host knows.
@@ -192,12 +198,24 @@ pub struct Parts {
     pub vault: Vault,
     pub events: Arc<Events>,
     pub quiet: Quiet,
+    pub resolver: Arc<crate::credentials::Resolver>,
 }
 
 impl Core {
     pub fn new(parts: Parts) -> Self {
-        let Parts { home, kind, settings, install, store, broker, relay, vault, events, quiet } =
-            parts;
+        let Parts {
+            home,
+            kind,
+            settings,
+            install,
+            store,
+            broker,
+            relay,
+            vault,
+            events,
+            quiet,
+            resolver,
+        } = parts;
         let engine_status = EngineStatus {
             reachable: false,
             detail: "looking for a container engine".into(),
@@ -228,6 +246,7 @@ impl Core {
                 notices: BTreeMap::new(),
                 reserved: HashMap::new(),
                 bridges: HashMap::new(),
+                subnets: Vec::new(),
             }),
             connecting: tokio::sync::Mutex::default(),
             checkpointing: tokio::sync::Mutex::default(),
@@ -237,6 +256,8 @@ impl Core {
             sizes: Mutex::default(),
             adding_up: tokio::sync::Mutex::default(),
             queue: crate::queue::Queue::default(),
+            egress: crate::egress::Egress::default(),
+            resolver,
         }
     }
 
@@ -413,7 +434,8 @@ impl Core {
     ) -> Result<(), StoreError> {
         let token_hash = *token.hash().as_bytes();
         self.store.put_new_box(StoredBox { record: record.clone(), token_hash }, made).await?;
-        let known = Known { released: true, ready: true, ..Known::new(record, state) };
+        let mut known = Known { released: true, ready: true, ..Known::new(record, state) };
+        known.ending.settle(SystemTime::now());
         self.state().boxes.insert(known.record.id.clone(), known);
         self.nudge.notify_one();
         Ok(())

@@ -2,6 +2,7 @@
 
 use crate::carry::Checked;
 use crate::core::{Core, fresh_token};
+use crate::egress::Who;
 use crate::engine::control_error;
 use crate::oplog::OpLog;
 use crate::{daemons, home};
@@ -17,6 +18,7 @@ use protocol::web::share_an_address;
 use protocol::{BoxId, BoxName};
 use relay::{Entry, Registration, RemoteUrls, Token, Worktree};
 use settings::Settings;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -70,6 +72,9 @@ impl Core {
         let token = fresh_token()?;
         let wanted = daemons::wanted(&settings, request.vnc, request.docker);
         let (mut folders, daemons) = self.begin(&id, &workspace, wanted).await?;
+        let egress = request.egress.unwrap_or(settings.egress.mode);
+        // Before its first task runs: that may need the network.
+        let mut way = self.prepare_way(&id, &name, &project_root, egress, &token).await?;
         let spec = CreateSpec {
             id: id.clone(),
             name,
@@ -93,12 +98,13 @@ impl Core {
                 isolated: request.isolate.iter().copied().collect(),
                 ..Wishes::default()
             },
-            egress: EgressMode::Open,
-            authority: Vec::new(),
+            egress,
+            authority: self.authority(egress)?,
         };
         let record = match boxes.create(spec, watcher).await {
             Ok(record) => record,
             Err(boxes::Error::Unfinished { record, error }) => {
+                way.kept = true;
                 let kept =
                     self.keep_unfinished(&boxes, *record, &token, daemons, &mut folders).await;
                 return Err(kept.err().unwrap_or_else(|| unfinished(*error, &id)));
@@ -116,6 +122,7 @@ impl Core {
             }
         };
         self.keep_made(&boxes, &record, &token, daemons, &mut folders).await?;
+        way.kept = true;
         let view = self.view(&id).ok_or_else(|| {
             ControlError::new(ErrorCode::Failed, "the box was destroyed meanwhile")
         })?;
@@ -153,6 +160,32 @@ impl Core {
             Some(image) => Ok(image),
             None => self.box_image(boxes, settings, watcher.clone()).await,
         }
+    }
+
+    /// The way out of a box that is being made; closed again unless it is kept.
+    async fn prepare_way(
+        self: &Arc<Self>,
+        id: &BoxId,
+        name: &BoxName,
+        root: &Path,
+        mode: EgressMode,
+        token: &Token,
+    ) -> Result<PreparedWay, ControlError> {
+        let way = PreparedWay { core: self.clone(), id: id.clone(), kept: false };
+        let who = Who {
+            id: id.clone(),
+            name: name.clone(),
+            root: root.to_owned(),
+            mode,
+            agents: BTreeSet::new(),
+            branch: None,
+        };
+        if mode.is_controlled() {
+            self.open_way(&who, *token.hash().as_bytes())?;
+            self.listen_for_way(id)?;
+            self.reload_way(&who).await;
+        }
+        Ok(way)
     }
 
     /// Writes down that a box is about to be made, and makes what it needs on this computer.
@@ -261,16 +294,17 @@ impl Core {
     }
 
     /// Opens the box's socket.
-    pub fn register(&self, record: &Record, token: &Token) -> Result<(), ControlError> {
+    pub fn register(self: &Arc<Self>, record: &Record, token: &Token) -> Result<(), ControlError> {
         self.register_hash(record, token.hash())
     }
 
     pub fn register_hash(
-        &self,
+        self: &Arc<Self>,
         record: &Record,
         hash: relay::TokenHash,
     ) -> Result<(), ControlError> {
         let registration = registration(record, &home::box_repo_dir(&self.home, &record.id))?;
+        self.open_recorded_way(record, *hash.as_bytes())?;
         self.relay.open(registration, hash);
         match record.channel {
             Channel::Socket => self.listen(record),
@@ -304,12 +338,27 @@ fn image_tag(settings: &Settings) -> Option<String> {
 }
 
 /// A host that runs as root has boxes whose user is not root: their sockets must be theirs.
-fn give_to_box_user(paths: &[&Path]) -> std::io::Result<()> {
+pub(crate) fn give_to_box_user(paths: &[&Path]) -> std::io::Result<()> {
     if !nix::unistd::geteuid().is_root() {
         return Ok(());
     }
     let (uid, gid) = boxes::box_ids();
     paths.iter().try_for_each(|path| std::os::unix::fs::chown(path, Some(uid), Some(gid)))
+}
+
+/// Closes a way out that was opened for a box that did not come to be.
+struct PreparedWay {
+    core: Arc<Core>,
+    id: BoxId,
+    kept: bool,
+}
+
+impl Drop for PreparedWay {
+    fn drop(&mut self) {
+        if !self.kept {
+            self.core.close_way(&self.id);
+        }
+    }
 }
 
 /// What a person asked for, checked as far as it can be without an engine.
@@ -537,6 +586,7 @@ impl Drop for Made {
     fn drop(&mut self) {
         let Some(record) = self.record.take() else { return };
         self.core.relay.close(&record.id);
+        self.core.close_way(&record.id);
         let (core, boxes) = (self.core.clone(), self.boxes.clone());
         self.core.tasks.spawn_on(
             async move {

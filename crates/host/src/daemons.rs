@@ -15,6 +15,7 @@ use protocol::control::{ControlError, ErrorCode};
 use protocol::ctl::{Daemons, Egress, Go};
 use settings::{InnerDocker, Settings};
 use std::path::Path;
+use std::sync::Arc;
 
 /// As long as the protocol of the screen makes use of.
 const PASSWORD: usize = 8;
@@ -52,9 +53,9 @@ impl Core {
         Ok(Daemons { docker: has.docker, vnc_password, ssh, front: self.web_port() })
     }
 
-    pub(crate) fn go(&self, record: &Record, token: &str) -> Result<Go, ControlError> {
+    pub(crate) fn go(self: &Arc<Self>, record: &Record, token: &str) -> Result<Go, ControlError> {
         let daemons = self.daemons(&record.id, record.features)?;
-        let certificates = Vec::new();
+        let certificates = self.authority(record.egress)?;
         let egress = record.egress.is_controlled().then_some(Egress { certificates });
         Ok(Go { token: token.to_owned(), daemons, identity: Some(record.identity()), egress })
     }

@@ -93,6 +93,7 @@ impl Api {
                 rescued = self.core.rescue(&id).await;
             }
             self.core.relay.close(&id);
+            self.core.close_way(&id);
             if let Err(error) = boxes.stop(&record).await {
                 tracing::warn!("{} is removed as it runs: {error}", view.name);
             }
@@ -203,6 +204,7 @@ impl Core {
     pub(crate) async fn remove_box(&self, boxes: &Boxes, record: &Record) -> Reply<Removal> {
         let id = &record.id;
         self.relay.close(id);
+        self.close_way(id);
         let mut removal = boxes.destroy(record).await.map_err(control_error)?;
         for dir in home::box_dirs(&self.home, id) {
             if let Err(e) = std::fs::remove_dir_all(&dir)
@@ -212,6 +214,7 @@ impl Core {
             }
         }
         if removal.failed.is_empty() {
+            self.remove_secrets_of(id).await;
             self.store.remove_box(id).await?;
             self.events_log.forget(id);
             self.state().boxes.remove(id);

@@ -2,15 +2,16 @@
 //!
 //! Pieced together from what this host does itself and from what the engine tells: signals sent through
 //! it, how the first process ended, what the kernel did for want of memory. An exit code alone says
-//! little: a box that was told to stop and one that gave up may end with the same. The surprising thing:
+//! little: a box that was told to stop and one that gave up may end with the same. The surprising things:
 //! engines may tell of used-up memory after the end it brought about, so a reason can still change for a
-//! moment.
+//! moment; and one that was away tells the last moments again, so what is older than what this host has
+//! done itself since is no story any more.
 
 use crate::core::Core;
 use protocol::boxes::{BoxState, Down, WhyDown};
 use protocol::{BoxId, Millis};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The signals that end a box's first process; it does nothing about others.
 const ENDING: [i64; 3] = [2, 15, SIGKILL];
@@ -36,6 +37,8 @@ pub struct Ending {
     /// It was up when the engine went away.
     up_when_lost: bool,
     down: Option<(Down, Instant)>,
+    /// When this host last had it up or down itself.
+    settled: Option<SystemTime>,
 }
 
 impl Ending {
@@ -45,7 +48,17 @@ impl Ending {
 
     /// It runs, or stands still: all that is over.
     pub fn came_up(&mut self) {
-        *self = Self { planned: self.planned, ..Self::default() };
+        *self = Self { planned: self.planned, settled: self.settled, ..Self::default() };
+    }
+
+    /// This host has just brought it up, or is done with taking it down.
+    pub fn settle(&mut self, now: SystemTime) {
+        self.settled = Some(now);
+    }
+
+    /// What happened then was over when this host did something to the box itself.
+    pub fn is_past(&self, at: SystemTime) -> bool {
+        self.settled.is_some_and(|settled| at < settled)
     }
 
     pub fn signalled(&mut self, signal: i64) {
@@ -140,7 +153,10 @@ impl TakingDown {
 
 impl Drop for TakingDown {
     fn drop(&mut self) {
-        self.core.with_known(&self.id, |known| known.ending.taken_down(Instant::now()));
+        self.core.with_known(&self.id, |known| {
+            known.ending.taken_down(Instant::now());
+            known.ending.settle(SystemTime::now());
+        });
     }
 }
 
@@ -192,6 +208,20 @@ mod tests {
         assert_eq!(died(|e, _| e.signalled(15), 143), Some(WhyDown::StoppedOutside));
         // A signal that ends nothing is no reason.
         assert_eq!(died(|e, _| e.signalled(10), 1), Some(WhyDown::Ended { code: 1 }));
+    }
+
+    #[test]
+    fn what_is_told_again_after_this_host_took_a_box_down_is_the_past() {
+        let (mut ending, now) = (Ending::default(), SystemTime::now());
+        assert!(!ending.is_past(now), "nothing was done yet");
+        ending.planned = Some(WhyDown::Person);
+        ending.found(BoxState::Stopped, Instant::now(), AT);
+        ending.taken_down(Instant::now());
+        ending.settle(now);
+        assert!(ending.is_past(now - Duration::from_millis(1)));
+        assert!(!ending.is_past(now) && !ending.is_past(now + Duration::from_secs(1)));
+        ending.came_up();
+        assert!(ending.is_past(now - Duration::from_millis(1)), "starts are told again, too");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use protocol::boxes::BoxState;
 use protocol::control::{ControlError, EngineStatus, ErrorCode};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -107,11 +107,14 @@ impl Core {
             match event {
                 Some(EngineEvent::Connected) => self.look(&boxes).await,
                 Some(EngineEvent::Lost(why)) => self.lost(why),
-                Some(EngineEvent::Changed(id, container, change)) => {
+                Some(EngineEvent::Changed(id, container, change, at)) => {
                     // That of a container the box no longer has, or does not have yet, is no news.
                     let current = self.record(&id).is_some_and(|r| r.container == container);
-                    if current {
-                        self.changed(&id, change);
+                    let past = at.is_some_and(|at| self.is_past(&id, at));
+                    match (current, past) {
+                        (true, false) => self.changed(&id, change),
+                        (true, true) => self.look_at(&boxes, &id).await,
+                        (false, _) => {}
                     }
                 }
                 Some(EngineEvent::Attached(container)) => self.attached(&container),
@@ -159,10 +162,22 @@ impl Core {
                 }
             }
         }
+        self.note_subnets(boxes).await;
         for (id, workspace) in self.store.unfinished().await.unwrap_or_default() {
             self.take_back(boxes, id, workspace);
         }
         Ok(())
+    }
+
+    /// Containers' networks are not reached by the proxy. Those made later are private addresses, too, and
+    /// known by the next look.
+    async fn note_subnets(&self, boxes: &Boxes) {
+        match boxes.subnets().await {
+            Ok(all) => {
+                self.state().subnets = all.iter().filter_map(|net| net.parse().ok()).collect();
+            }
+            Err(e) => tracing::debug!("the engine's networks are not known: {e}"),
+        }
     }
 
     /// What the engine says, if it says it soon: the first thing a person asks is right then.
@@ -250,6 +265,24 @@ impl Core {
                 known.ending.lost(up, Instant::now());
             });
             self.set_box_state(&id, BoxState::Unknown);
+        }
+    }
+
+    fn is_past(&self, id: &BoxId, at: SystemTime) -> bool {
+        let state = self.state();
+        state.boxes.get(id).is_some_and(|known| !known.starting && known.ending.is_past(at))
+    }
+
+    /// The engine told of something that seems to be over. Its clock may only be slow, so what it says
+    /// now counts; the story of it does not.
+    async fn look_at(self: &Arc<Self>, boxes: &Boxes, id: &BoxId) {
+        let Some(record) = self.record(id) else { return };
+        let Ok(state) = boxes.state_of(&record).await else { return };
+        if !self.state().boxes.get(id).is_some_and(|known| known.starting || known.state == state) {
+            if state == BoxState::Stopped {
+                self.state().set_released(id, false);
+            }
+            self.set_box_state(id, state);
         }
     }
 

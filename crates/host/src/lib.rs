@@ -31,6 +31,7 @@ pub mod daemons;
 mod destroy;
 mod doctor;
 mod down;
+mod egress;
 mod engine;
 mod events;
 mod front;

@@ -173,7 +173,11 @@ impl Core {
             let mut failed = 0;
             loop {
                 failed = match core.relay.land(&id).await {
-                    Ok(_) => 0,
+                    Ok(_) => {
+                        // What its repository asks for may be another text by now.
+                        core.reload_soon(&id);
+                        0
+                    }
                     Err(e) => {
                         // Not louder: a box decides how often, and what it says.
                         tracing::debug!("commits of {id} did not reach the host's repository: {e}");

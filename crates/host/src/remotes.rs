@@ -8,10 +8,15 @@ use connectors::git::BranchName;
 use protocol::BoxId;
 use protocol::control::{ControlError, ErrorCode, RemoteView, Remotes};
 use relay::{Entry, TokenHash};
+use std::sync::Arc;
 
 impl Core {
     /// The registered remotes and those the project has now. `apply` takes the new ones.
-    pub async fn remotes(&self, id: &BoxId, apply: bool) -> Result<Remotes, ControlError> {
+    pub async fn remotes(
+        self: &Arc<Self>,
+        id: &BoxId,
+        apply: bool,
+    ) -> Result<Remotes, ControlError> {
         let usage = |text: &str| ControlError::new(ErrorCode::Usage, text);
         let mut record = self.record(id).ok_or_else(|| usage("the box is gone"))?;
         let Some(repo) = &mut record.repo else {
@@ -38,7 +43,11 @@ impl Core {
     }
 
     /// The branch a box's pushes go to at a remote; none is its own again.
-    pub async fn set_branch(&self, id: &BoxId, branch: Option<String>) -> Result<(), ControlError> {
+    pub async fn set_branch(
+        self: &Arc<Self>,
+        id: &BoxId,
+        branch: Option<String>,
+    ) -> Result<(), ControlError> {
         let usage = |text: String| ControlError::new(ErrorCode::Usage, text);
         let mut record = self.record(id).ok_or_else(|| usage("the box is gone".into()))?;
         if record.branch.is_none() {
@@ -55,7 +64,7 @@ impl Core {
 
     /// Keeps a changed record and lets the relay know.
     pub(crate) async fn change(
-        &self,
+        self: &Arc<Self>,
         record: boxes::Record,
         kind: &'static str,
         summary: String,
@@ -73,6 +82,7 @@ impl Core {
             known.record = record.clone();
         }
         self.register_hash(&record, TokenHash::from_bytes(token_hash))?;
+        self.reload_recorded(&record).await;
         self.send_view(&id);
         Ok(())
     }

@@ -77,8 +77,15 @@ impl Api {
                 if sync && settings.sync && !record.wishes.isolated.contains(&agent) {
                     self.core.sync_agent(&boxes, &record, agent).await?;
                 }
-                let env = allowed(agent, env, &settings);
+                self.core.note_agent(&id, agent).await?;
+                let mut env = allowed(agent, env, &settings);
                 self.note_login(&id, agent, &env).await?;
+                // What a policy puts right on the way out; a login of the person's own goes before it.
+                for (name, fake) in self.core.made_up(&record).await? {
+                    if agent.variables().contains(&name.as_str()) {
+                        env.entry(name).or_insert(fake);
+                    }
+                }
                 let opening = self.core.opening(&boxes, &record, agent, &name, begin);
                 let Opening { first, last, conversation } = Box::pin(opening).await?;
                 let argv = command_line(agent, &settings, [first, args, last].concat());

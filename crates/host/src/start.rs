@@ -3,7 +3,7 @@
 use crate::api::{Api, MUTED};
 use crate::client::Client;
 use crate::core::{Core, Known, Parts};
-use crate::credentials::Kept;
+use crate::credentials::{Kept, Resolver};
 use crate::events::Events;
 use crate::journal::Written;
 use crate::lock::HostLock;
@@ -24,7 +24,7 @@ use secrets::{Backend, Vault};
 use settings::Settings;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// How long a headless host may take to make room.
@@ -119,6 +119,9 @@ impl Host {
         self.core.tasks.close();
         let ended = async {
             self.core.relay.shutdown().await;
+            if let Some(running) = self.core.egress.running() {
+                running.proxy.shutdown().await;
+            }
             self.core.tasks.wait().await;
             let engine = self.core.state().engine.clone();
             if let Some(boxes) = engine {
@@ -133,7 +136,7 @@ impl Host {
 }
 
 /// A desktop can be opened, and shows what waits. Where there is none, somebody has to be there.
-fn when_nobody(set: settings::WhenNobody, kind: Kind) -> approvals::WhenNobody {
+pub(crate) fn when_nobody(set: settings::WhenNobody, kind: Kind) -> approvals::WhenNobody {
     match (set, kind) {
         (settings::WhenNobody::Wait, _) | (settings::WhenNobody::Auto, Kind::Desktop) => {
             approvals::WhenNobody::Wait
@@ -180,6 +183,7 @@ async fn build(options: Options, store: Store) -> Result<Arc<Core>, StartError> 
             waits: Waits::default(),
         });
         let quiet = Quiet::new(settings.approvals.quiet);
+        let resolver = Arc::new(Resolver::new(vault.clone(), store.clone(), root_of(core)));
         Core::new(Parts {
             home,
             kind,
@@ -191,6 +195,7 @@ async fn build(options: Options, store: Store) -> Result<Arc<Core>, StartError> 
             vault,
             events,
             quiet,
+            resolver,
         })
     });
     core.broker.add_sink(Arc::new(EventSink(Arc::downgrade(&core))));
@@ -199,6 +204,12 @@ async fn build(options: Options, store: Store) -> Result<Arc<Core>, StartError> 
         core.broker.add_sink(PromptCommand::start(&core, command));
     }
     Ok(core)
+}
+
+/// Where the project of a box lies.
+fn root_of(core: &Weak<Core>) -> crate::credentials::RootOf {
+    let core = core.clone();
+    Arc::new(move |id: &BoxId| Some(core.upgrade()?.record(id)?.project_root))
 }
 
 /// A quarter of a minute's calls, and a tenth of its events, may come at once.
@@ -212,7 +223,7 @@ fn rates(set: &settings::Relay) -> Rates {
 
 impl Core {
     /// Rebuilds what a host that ended, however it ended, knew.
-    async fn bring_back(&self) -> Result<(), StoreError> {
+    async fn bring_back(self: &Arc<Self>) -> Result<(), StoreError> {
         let lost = self.store.close_lost_questions().await?;
         if lost > 0 {
             tracing::warn!("{lost} questions were open when the last host ended; they count as no");
@@ -228,6 +239,7 @@ impl Core {
             self.state().boxes.insert(known.record.id.clone(), known);
         }
         self.recall_agents();
+        self.reload_ways(|_| true).await;
         Ok(())
     }
 }

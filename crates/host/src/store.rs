@@ -14,12 +14,14 @@ mod credentials;
 mod events;
 mod jobs;
 mod rest;
+mod traffic;
 
 pub use approvals::in_words;
 pub use audit::Filter;
 pub use boxes::StoredBox;
 pub(crate) use checkpoints::number_in;
-pub use credentials::Credential;
+pub use credentials::{Credential, Use};
+pub use traffic::Lines;
 
 use protocol::Millis;
 use relay::Entry;
@@ -139,6 +141,28 @@ const MIGRATIONS: &[&str] = &["
     "CREATE TABLE jobs (
         seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, job TEXT NOT NULL
     ) STRICT;",
+    "
+    CREATE TABLE traffic (
+        id TEXT PRIMARY KEY, box_id TEXT NOT NULL, at INTEGER NOT NULL, blocked INTEGER NOT NULL,
+        place TEXT NOT NULL, line TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX traffic_box ON traffic (box_id, id);
+    CREATE TABLE repository_policies (
+        root TEXT NOT NULL, digest TEXT NOT NULL, text TEXT NOT NULL, accepted INTEGER NOT NULL,
+        at INTEGER NOT NULL, PRIMARY KEY (root, digest)
+    ) STRICT;
+",
+    "
+    ALTER TABLE credentials RENAME TO credentials_of_everybody;
+    CREATE TABLE credentials (
+        id TEXT NOT NULL COLLATE NOCASE, scope TEXT NOT NULL, owner TEXT NOT NULL, hosts TEXT NOT NULL,
+        settled INTEGER NOT NULL, set_at INTEGER NOT NULL, last_used INTEGER,
+        PRIMARY KEY (scope, owner, id)
+    ) STRICT;
+    INSERT INTO credentials
+        SELECT id, 'everybody', '', '[]', 1, set_at, last_used FROM credentials_of_everybody;
+    DROP TABLE credentials_of_everybody;
+",
 ];
 
 impl Store {

@@ -38,7 +38,9 @@ impl Api {
             core.switch_egress(&of, mode, &watcher).await
         });
         switched.await.map_err(|e| ControlError::new(ErrorCode::Failed, e.to_string()))??;
-        self.view(&id)
+        let view = self.view(&id)?;
+        self.core().mode_changed(&view).await;
+        Ok(view)
     }
 }
 
@@ -129,7 +131,7 @@ impl Core {
         switched
     }
 
-    async fn note_switch(&self, before: &Record, after: Record) -> Reply<()> {
+    async fn note_switch(self: &Arc<Self>, before: &Record, after: Record) -> Reply<()> {
         let (from, to) = (before.egress.as_str(), after.egress.as_str());
         let summary = format!("Box {} goes out by {to}, not {from}", after.name);
         let data = serde_json::json!({ "from": from, "to": to });
@@ -139,7 +141,7 @@ impl Core {
     /// The box as it was, and why it is not as wanted. Where not even that can be written down, what is
     /// on disk counts.
     async fn take_back_switch(
-        &self,
+        self: &Arc<Self>,
         after: Record,
         before: Record,
         why: ControlError,

@@ -33,6 +33,8 @@ pub struct Settings {
     #[serde(deserialize_with = "or_default")]
     pub proxy: Proxy,
     #[serde(deserialize_with = "or_default")]
+    pub egress: Egress,
+    #[serde(deserialize_with = "or_default")]
     pub claude: AgentSettings,
     #[serde(deserialize_with = "or_default")]
     pub codex: AgentSettings,
@@ -54,6 +56,14 @@ pub struct Settings {
     pub shell: Shell,
     #[serde(deserialize_with = "or_default")]
     pub workspace: WorkspaceFile,
+}
+
+/// How boxes get out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase", expecting = "keys below it")]
+pub struct Egress {
+    #[serde(deserialize_with = "or_default")]
+    pub mode: protocol::egress::EgressMode,
 }
 
 /// The app in the tray.

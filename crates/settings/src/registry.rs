@@ -392,6 +392,14 @@ pub const KEYS: &[Key] = &[
         "`gh pr checkout` in a box may change your own branch.",
     )
     .allows("A pull request that a box checks out with gh pr checkout is then also checked out in your own repository on this computer."),
+    Key::project(
+        "egress.mode",
+        Kind::OneOf(&["locked", "balanced", "observe", "open"]),
+        "open",
+        "How new boxes get out. Open: a network, nothing is recorded. The others have none but AgentBox's proxy. Observe: everything passes and is recorded. Balanced: package registries, agents' services and what you allowed; the rest asks. Locked: only what you allowed and the box's own agent.",
+    )
+    .tighter()
+    .allows("New boxes then reach more of the network than before, and can send there whatever they hold."),
     CLAUDE[0],
     CLAUDE[1],
     CLAUDE[2],

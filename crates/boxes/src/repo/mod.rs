@@ -7,6 +7,7 @@
 mod branch;
 mod carry;
 mod fate;
+mod file;
 mod git;
 mod glance;
 mod ignored;
@@ -23,6 +24,7 @@ pub(crate) mod testing;
 pub use branch::{OWN, choose_branch, nested_name};
 pub use carry::{Carry, carry, unpin};
 pub use fate::{Unpushed, delete_branch, goes_beyond, pinned, unpushed};
+pub use file::{CommittedFile, committed_file};
 pub use glance::{Branches, branches, uncommitted};
 pub use ignored::ignored_by;
 pub(crate) use replay::in_the_way;

@@ -6,6 +6,16 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 impl Store {
+    /// What placeholders are worked out from; made once.
+    pub async fn placeholder_key(&self, fresh: String) -> Result<String> {
+        self.run(move |conn| {
+            conn.execute("INSERT OR IGNORE INTO meta VALUES ('placeholders', ?1)", [fresh])?;
+            let get = "SELECT value FROM meta WHERE key = 'placeholders'";
+            Ok(conn.query_row(get, [], |r| r.get(0))?)
+        })
+        .await
+    }
+
     /// Notes that a person wants a box to rest, or not any more.
     pub async fn put_rest(&self, id: &BoxId, rests: bool) -> Result<()> {
         let key = format!("rest:{id}");

@@ -1,0 +1,148 @@
+//! Where lines of traffic go: to disk in batches, and to whoever follows them.
+//!
+//! A line is taken without waiting, from connections that must not wait. When more come than can be
+//! written, they are counted, and the count is written.
+
+use crate::store::Store;
+use egress::ports::Log;
+use protocol::BoxId;
+use protocol::egress::{Traffic, TrafficAction, TrafficKind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+/// Lines that wait to be written.
+const WAITING: usize = 4096;
+/// Written at once.
+const BATCH: usize = 256;
+/// What a reader waits for lines on their way.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Lines between two looks at what is old.
+const TRIM_EVERY: usize = 2048;
+
+pub struct Lines {
+    waiting: mpsc::Sender<Traffic>,
+    dropped: AtomicU64,
+    live: broadcast::Sender<Traffic>,
+    /// How many were written, for those who read what they just caused.
+    written: watch::Sender<u64>,
+    taken: AtomicU64,
+}
+
+impl Lines {
+    pub fn new() -> (Self, mpsc::Receiver<Traffic>) {
+        let (waiting, inbox) = mpsc::channel(WAITING);
+        let live = broadcast::channel(1024).0;
+        let written = watch::channel(0).0;
+        let lines =
+            Self { waiting, dropped: AtomicU64::new(0), live, written, taken: AtomicU64::new(0) };
+        (lines, inbox)
+    }
+
+    pub fn follow(&self) -> broadcast::Receiver<Traffic> {
+        self.live.subscribe()
+    }
+
+    /// Until everything that was noted before is written, or a moment has passed.
+    pub async fn settled_within(&self) {
+        let _ = tokio::time::timeout(PATIENCE, self.settled()).await;
+    }
+
+    /// Until everything that was noted before is written.
+    async fn settled(&self) {
+        let wanted = self.taken.load(Ordering::Acquire);
+        let mut written = self.written.subscribe();
+        let _ = written.wait_for(|written| *written >= wanted).await;
+    }
+
+    pub async fn write(
+        &self,
+        store: Store,
+        mut inbox: mpsc::Receiver<Traffic>,
+        stop: CancellationToken,
+    ) {
+        let (mut batch, mut since_trim) = (Vec::new(), TRIM_EVERY);
+        loop {
+            let count = tokio::select! {
+                count = inbox.recv_many(&mut batch, BATCH) => count,
+                () = stop.cancelled() => {
+                    inbox.close();
+                    inbox.recv_many(&mut batch, WAITING).await
+                }
+            };
+            if count == 0 {
+                return;
+            }
+            let dropped = self.dropped.swap(0, Ordering::AcqRel);
+            if let (true, Some(last)) = (dropped > 0, batch.last()) {
+                batch.push(lost(last, dropped));
+            }
+            if let Err(e) = store.add_traffic(std::mem::take(&mut batch)).await {
+                tracing::warn!("lines of traffic are lost: {e}");
+            }
+            self.written.send_modify(|written| *written += count as u64);
+            since_trim += count;
+            if since_trim >= TRIM_EVERY {
+                since_trim = 0;
+                if let Err(e) = store.trim_traffic().await {
+                    tracing::warn!("old lines of traffic stay: {e}");
+                }
+            }
+        }
+    }
+}
+
+impl Log for Lines {
+    fn note(&self, line: Traffic) {
+        let _ = self.live.send(line.clone());
+        match self.waiting.try_send(line) {
+            Ok(()) => {
+                self.taken.fetch_add(1, Ordering::AcqRel);
+            }
+            Err(_) => {
+                self.dropped.fetch_add(1, Ordering::AcqRel);
+            }
+        }
+    }
+}
+
+/// A line about lines.
+fn lost(last: &Traffic, count: u64) -> Traffic {
+    let detail = format!("audit_dropped: {count} lines came too quickly to be written");
+    said(&last.box_id, TrafficKind::Alert, format!("{}~", last.id), last.at, detail)
+}
+
+/// What is no request, in the same list.
+pub fn said(
+    of: &BoxId,
+    kind: TrafficKind,
+    id: String,
+    at: protocol::Millis,
+    detail: String,
+) -> Traffic {
+    Traffic {
+        id,
+        at,
+        box_id: of.clone(),
+        kind,
+        action: TrafficAction::Noted,
+        reason: None,
+        detail: Some(detail),
+        scheme: None,
+        host: None,
+        port: None,
+        method: None,
+        path: None,
+        query: Vec::new(),
+        rule: None,
+        injected: Vec::new(),
+        status: None,
+        bytes_up: 0,
+        bytes_down: 0,
+        ms: 0,
+        proto: None,
+        remote: None,
+        approval: None,
+    }
+}
