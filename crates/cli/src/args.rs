@@ -4,9 +4,10 @@
 use crate::commands::{
     agent, agent_state, app, approvals, approve, attach, audit, checkpoints, code, complete_boxes,
     completions, config, cp, create, dashboard, demo, deny, destroy, doctor, download, drive,
-    events, fork, git, grants, host, init, inspect, install, integrations, limits, list, logs, man,
-    mute, open, pause, prepare, prune, queue, quiet, quit, recover, screen, secrets, self_update,
-    serve, services, shell, ssh_config, start, status, stop, top, unpause, url, validate, wait,
+    egress, events, fork, git, grants, host, init, inspect, install, integrations, limits, list,
+    logs, man, mute, open, pause, prepare, prune, queue, quiet, quit, recover, screen, secrets,
+    self_update, serve, services, shell, ssh_config, start, status, stop, top, unpause, url,
+    validate, wait,
 };
 use crate::context::Context;
 use crate::error::Outcome;
@@ -95,6 +96,7 @@ pub enum Command {
     Audit(audit::Args),
     Events(events::Args),
     Secrets(secrets::Args),
+    Egress(egress::Args),
     Integrations(integrations::Args),
     Config(config::Args),
     Status(status::Args),
@@ -161,6 +163,7 @@ impl Command {
             Command::Audit(args) => audit::run(ctx, args),
             Command::Events(args) => events::run(ctx, args),
             Command::Secrets(args) => secrets::run(ctx, args),
+            Command::Egress(args) => egress::run(ctx, args),
             Command::Integrations(args) => integrations::run(ctx, args),
             Command::Config(args) => config::run(ctx, args),
             Command::Status(args) => status::run(ctx, args),
@@ -219,7 +222,7 @@ mod tests {
     /// Commands that show something and change nothing.
     #[test]
     fn every_command_that_only_looks_can_print_json() {
-        const LOOKS: [&[&str]; 34] = [
+        const LOOKS: [&[&str]; 44] = [
             &["list"],
             &["status"],
             &["inspect"],
@@ -243,6 +246,16 @@ mod tests {
             &["audit", "verify"],
             &["events"],
             &["secrets", "list"],
+            &["egress", "status"],
+            &["egress", "policy", "show"],
+            &["egress", "policy", "lint"],
+            &["egress", "check"],
+            &["egress", "explain"],
+            &["egress", "log"],
+            &["egress", "suggest"],
+            &["egress", "use"],
+            &["egress", "ca"],
+            &["egress", "repository"],
             &["integrations", "list"],
             &["integrations", "show"],
             &["config", "get"],

@@ -16,6 +16,7 @@ mod commands;
 mod context;
 mod conversations;
 mod copying;
+mod editor;
 mod error;
 mod exec;
 mod follow;

@@ -29,6 +29,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
             "init",
             "config",
             "secrets",
+            "egress",
             "integrations",
             "validate",
             "prepare",

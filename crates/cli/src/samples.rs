@@ -4,6 +4,10 @@ use jiff::Timestamp;
 use protocol::audit::AuditRecord;
 use protocol::boxes::{BoxState, BoxView};
 use protocol::control::{Check, EngineStatus, HostStatus, Level, Notice};
+use protocol::egress::{
+    ApiUse, EgressMode, EgressView, Injected, InjectedCount, LayerState, Reason, RepositoryPolicy,
+    RuleSeen, Traffic, TrafficAction, TrafficKind,
+};
 use protocol::question::{
     Answers, Commit, Evidence, Fact, FileLine, Grant, Question, Reach, Remember, Tier,
 };
@@ -66,7 +70,7 @@ fn one_box(
         screen: (state != BoxState::Missing)
             .then(|| format!("http://{name}.vnc.localhost:1355/vnc.html")),
         nested_repos: Vec::new(),
-        egress: protocol::egress::EgressMode::Open,
+        egress: EgressMode::Open,
         down: None,
     }
 }
@@ -297,4 +301,153 @@ pub fn jobs() -> Vec<JobView> {
             ..job(12, JobStatus::Done)
         },
     ]
+}
+
+/// One that passed with a credential, one that was stopped, one that is to be looked at, and one carried
+/// unseen.
+pub fn traffic() -> Vec<Traffic> {
+    let fetch = Traffic {
+        id: "01JQ3V7M0K0000000000000001".into(),
+        at: NOW_MS - 90_000_000,
+        box_id: "b0000000a".parse().unwrap(),
+        kind: TrafficKind::Request,
+        action: TrafficAction::Allowed,
+        reason: Some(Reason::RuleMatched),
+        detail: None,
+        scheme: Some("https".into()),
+        host: Some("github.com".into()),
+        port: Some(443),
+        method: Some("GET".into()),
+        path: Some("/acme/shop-api.git/info/refs".into()),
+        query: vec!["service=git-upload-pack".into()],
+        rule: Some(RuleSeen {
+            host: "github.com".into(),
+            index: 0,
+            origin: "project:egress.yaml:7".into(),
+        }),
+        injected: vec![Injected {
+            header: "authorization".into(),
+            secret: "github.push".parse().unwrap(),
+            transform: "basic".into(),
+        }],
+        status: Some(200),
+        bytes_up: 0,
+        bytes_down: 4211,
+        ms: 84,
+        proto: Some("h2/h1".into()),
+        remote: Some("192.0.2.7:443".into()),
+        approval: None,
+    };
+    let quiet = Traffic {
+        reason: None,
+        query: vec![],
+        rule: None,
+        injected: vec![],
+        proto: None,
+        remote: None,
+        ..fetch.clone()
+    };
+    vec![
+        fetch,
+        Traffic {
+            id: "01JQ3V7M0K0000000000000002".into(),
+            at: NOW_MS,
+            action: TrafficAction::Blocked,
+            reason: Some(Reason::NoRuleMatched),
+            method: Some("POST".into()),
+            host: Some("api.example.com".into()),
+            path: Some("/v1/\x1b[2J/a/very/long/path/that/goes/on/and/on".into()),
+            status: Some(403),
+            bytes_up: 1_234,
+            bytes_down: 0,
+            ..quiet.clone()
+        },
+        Traffic {
+            id: "01JQ3V7M0K0000000000000003".into(),
+            at: NOW_MS,
+            box_id: "b00000099".parse().unwrap(),
+            kind: TrafficKind::Alert,
+            action: TrafficAction::Noted,
+            reason: Some(Reason::PlaceholderMisuse),
+            detail: Some("github.push\u{202e}".into()),
+            method: None,
+            path: None,
+            host: Some("paste.example".into()),
+            status: None,
+            bytes_up: 0,
+            bytes_down: 0,
+            ..quiet.clone()
+        },
+        Traffic {
+            id: "01JQ3V7M0K0000000000000004".into(),
+            at: NOW_MS,
+            box_id: "b0000000d".parse().unwrap(),
+            kind: TrafficKind::Passthrough,
+            reason: Some(Reason::RuleMatched),
+            method: None,
+            path: None,
+            host: Some("pinned.example.com".into()),
+            port: Some(8443),
+            status: None,
+            bytes_up: 34_567,
+            bytes_down: 3_400_000_000,
+            ..quiet
+        },
+    ]
+}
+
+/// One in which something was stopped, put in, allowed and asked for.
+pub fn egress() -> EgressView {
+    let mut stopped = traffic().remove(1);
+    stopped.at = NOW_MS - 200_000;
+    EgressView {
+        mode: EgressMode::Balanced,
+        unavailable: None,
+        revision: 3,
+        hosts: 42,
+        last_blocked: Some(stopped),
+        injected: vec![
+            InjectedCount { secret: "github.push".parse().unwrap(), count: 12 },
+            InjectedCount { secret: "anthropic.key".parse().unwrap(), count: 1 },
+        ],
+        grants: vec![Grant {
+            method: "egress".into(),
+            scope: "https api.example.com".into(),
+            sentence: "Let fix-login send GET to api.example.com/v1/".into(),
+            ..grants().remove(0)
+        }],
+        repository: Some(RepositoryPolicy {
+            file: ".agentbox/egress.yaml".into(),
+            commit: "9f31c02".into(),
+            digest: "5c1f2e3d".repeat(8),
+            state: LayerState::Waiting,
+            diff: ["+domains:", "+- docs.example.com", "-- old.example.com", " # \x1b[2J"]
+                .map(Into::into)
+                .into(),
+        }),
+    }
+}
+
+pub fn api_use() -> Vec<ApiUse> {
+    let one = ApiUse {
+        box_id: "b0000000a".parse().unwrap(),
+        box_name: "fix-login".into(),
+        api: "Anthropic".into(),
+        host: "api.anthropic.com".into(),
+        calls: 1204,
+        failed: 3,
+        bytes_up: 34_000_000,
+        bytes_down: 1_500_000,
+        last: NOW_MS - 180_000,
+    };
+    let gone = ApiUse {
+        box_id: "b00000099".parse().unwrap(),
+        box_name: "b00000099".into(),
+        api: "OpenAI".into(),
+        host: "api.openai.com".into(),
+        calls: 1,
+        failed: 0,
+        ..one.clone()
+    };
+    vec![one, gone]
 }

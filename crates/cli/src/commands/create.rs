@@ -2,7 +2,7 @@
 
 use super::limits::{LimitArgs, size};
 use crate::carry;
-use crate::commands::shell;
+use crate::commands::{egress, shell};
 use crate::context::Context;
 use crate::error::{CommandError, Exit, Outcome};
 use crate::interrupt::Interrupt;
@@ -14,6 +14,7 @@ use crate::terminal;
 use host::client::Incoming;
 use protocol::boxes::Created;
 use protocol::control::{CreateBox, HostEvent, Request};
+use protocol::egress::EgressMode;
 use protocol::sessions::Agent;
 use protocol::text::visible;
 use protocol::{BoxName, Limits};
@@ -36,6 +37,7 @@ const SHOWN: usize = 20;
   agentbox create ~/shop -n fix-login  one with a name, for another folder
   agentbox create --from-branch main   start from main, with your uncommitted changes
   agentbox create -b fix/login         work on an existing branch
+  agentbox create --egress locked      without a network, but for what you allow
   agentbox create --attach             and a shell in it at once")]
 pub struct Args {
     #[command(flatten)]
@@ -91,6 +93,14 @@ pub struct Options {
     /// No container engine in the box, whatever the settings say
     #[arg(long)]
     no_docker: bool,
+
+    /// How the box gets out to the network [default: what egress.mode says]
+    ///
+    /// open: a network of its own. The others have no network, and everything passes through the host:
+    /// observe lets all of it pass and records it, balanced asks you about what no rule allows, locked
+    /// refuses it. `agentbox egress mode` changes it later.
+    #[arg(long, value_name = "MODE", value_parser = egress::modes())]
+    egress: Option<EgressMode>,
 
     /// Give the box names at Portless when its proxy runs, whatever the settings say
     #[arg(long, overrides_with = "no_portless")]
@@ -241,6 +251,7 @@ pub fn request(ctx: &Context, options: Options) -> Result<CreateBox, CommandErro
         carry_best_effort: options.carry.carry_best_effort,
         portless: (options.portless || options.no_portless).then_some(options.portless),
         isolate,
+        egress: options.egress,
     };
     // There is nothing else to ask about yet.
     let _ = options.yes;
@@ -318,6 +329,9 @@ fn render(made: &Created) -> String {
     let mut text = format!("name    {}\nid      {}\n", view.name, view.id);
     if let Some(branch) = &view.branch {
         let _ = writeln!(text, "branch  {}", visible(branch));
+    }
+    if view.egress.is_controlled() {
+        let _ = writeln!(text, "egress  {}", view.egress.as_str());
     }
     for (path, branch) in &made.nested {
         let _ = writeln!(text, "branch  {} in {}", visible(branch), visible(path));

@@ -280,7 +280,10 @@ fn called(view: &BoxView) -> String {
 
 fn state(view: &BoxView) -> String {
     // Frozen for a moment, and by nobody's pause.
-    let state = view.busy.as_deref().map_or_else(|| view.state.as_str().to_owned(), visible);
+    let mut state = view.busy.as_deref().map_or_else(|| view.state.as_str().to_owned(), visible);
+    if view.egress.is_controlled() {
+        state = format!("{state}, {}", view.egress.as_str());
+    }
     match view.questions {
         0 => state,
         1 => format!("{state}, asks"),

@@ -22,6 +22,7 @@ pub mod destroy;
 pub mod doctor;
 pub mod download;
 pub mod drive;
+pub mod egress;
 pub mod events;
 pub mod fork;
 pub mod git;

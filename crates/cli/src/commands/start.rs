@@ -59,7 +59,7 @@ pub fn run(ctx: &Context, args: Args) -> Outcome {
 }
 
 /// The box runs, whatever becomes of its agents.
-fn relaunch(ctx: &Context, client: &Client, view: &BoxView, resync: bool) {
+pub(super) fn relaunch(ctx: &Context, client: &Client, view: &BoxView, resync: bool) {
     let env = Agent::ALL.into_iter().map(|agent| (agent, agent::variables(agent))).collect();
     let (cols, rows) = terminal::size();
     let target = target(Some(view.id.to_string()));

@@ -6,6 +6,7 @@
 
 use super::view::Place;
 use crate::context::{Context, current_dir};
+use crate::editor::{self, Draft};
 use crate::error::{CommandError, Exit, Outcome};
 use crate::launch;
 use project::{FILE_NAME, Project};
@@ -14,7 +15,6 @@ use protocol::integrations::Layer;
 use protocol::text::visible;
 use settings::{Layers, Settings, Source};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 pub fn run(ctx: &Context, global: bool, workspace: bool) -> Outcome {
     // A broken file is what somebody wants to mend here, so the files are not read yet.
@@ -31,11 +31,9 @@ pub fn run(ctx: &Context, global: bool, workspace: bool) -> Outcome {
     };
     let opened = there.as_deref().map(host::digest);
     let text = there.unwrap_or_else(|| begun(global, &place.root));
-    let dir = tempfile::Builder::new().prefix("agentbox-").tempdir()?;
-    let copy = dir.path().join("config.yaml");
-    std::fs::write(&copy, &text)?;
-    open(&copy)?;
-    let written = std::fs::read_to_string(&copy);
+    let draft = Draft::of("config.yaml", &text)?;
+    draft.open()?;
+    let written = draft.text();
     if written.as_ref().is_ok_and(|written| *written == text) {
         ctx.ui.say("nothing was changed");
         return Ok(Exit::OK);
@@ -45,11 +43,7 @@ pub fn run(ctx: &Context, global: bool, workspace: bool) -> Outcome {
         new.put(ctx)
     });
     if let Err(why) = put {
-        let kept = dir.keep().join("config.yaml");
-        let error = format!("nothing was changed: {}", why.error);
-        return Err(
-            CommandError { error, ..why }.hint(format!("what you wrote is in {}", kept.display()))
-        );
+        return Err(draft.kept(why));
     }
     ctx.ui.say(&format!("{} is changed", file.display()));
     Ok(Exit::OK)
@@ -117,7 +111,7 @@ fn edit_workspace(ctx: &Context, file: &Path) -> Outcome {
         let text = format!("{} is no plain file", visible(&file.display().to_string()));
         return Err(CommandError::failed(text).hint("put a file in its place"));
     }
-    open(file)?;
+    editor::open(file)?;
     let read = host::read_project_file(file.parent().unwrap_or(Path::new(".")));
     let failed = |why| CommandError::failed(format!("{FILE_NAME} cannot be read: {why}"));
     let Some(text) = read.map_err(failed)? else { return Ok(Exit::OK) };
@@ -126,22 +120,4 @@ fn edit_workspace(ctx: &Context, file: &Path) -> Outcome {
         ctx.ui.warn(&visible(&problem.line(FILE_NAME)));
     }
     Ok(if parsed.errors.is_empty() { Exit::OK } else { Exit(2) })
-}
-
-fn open(file: &Path) -> Result<(), CommandError> {
-    let named = ["EDITOR", "VISUAL"].into_iter().filter_map(|name| std::env::var(name).ok());
-    let named = named.map(|line| line.trim().to_owned()).find(|line| !line.is_empty());
-    let line = named.unwrap_or_else(|| "vi".to_owned());
-    let words = shlex::split(&line).unwrap_or_default();
-    let Some((program, args)) = words.split_first() else {
-        return Err(CommandError::usage(format!("{} names no editor", visible(&line))));
-    };
-    let ended = Command::new(program).args(args).arg(file).status().map_err(|e| {
-        CommandError::failed(format!("{} cannot be started: {e}", visible(program)))
-            .hint("set EDITOR to your editor")
-    })?;
-    if ended.success() {
-        return Ok(());
-    }
-    Err(CommandError::failed(format!("{} ended badly", visible(program))))
 }

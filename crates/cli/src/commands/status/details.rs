@@ -69,6 +69,10 @@ fn about(look: Look, of: &BoxDetails, now: Timestamp) -> Rows {
         all.push(row("branch", text));
     }
     all.push(row("workspace", visible(&of.workspace)));
+    if view.egress.is_controlled() {
+        let mode = view.egress.as_str();
+        all.push(row("egress", format!("{mode} (agentbox egress status {})", view.name)));
+    }
     if view.questions > 0 {
         all.push(row("questions", format!("{} (agentbox approvals)", view.questions)));
     }
@@ -236,6 +240,7 @@ mod tests {
             view.nested_repos =
                 vec![NestedView { path: "api".into(), branch: "agentbox/fix-login--api".into() }];
             view.logins = vec![Agent::Claude];
+            view.egress = protocol::egress::EgressMode::Balanced;
             let (agent, state) = (Agent::Claude, AgentState::Waiting);
             view.agents = vec![AgentView { agent, state, since: at, has_login: true }];
         }
