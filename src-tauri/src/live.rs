@@ -39,6 +39,7 @@ impl Live {
             | HostEvent::JobChanged { .. }
             | HostEvent::JobsCleared { .. }
             | HostEvent::UnitsChanged { .. }
+            | HostEvent::Traffic { .. }
             | HostEvent::Told { .. } => {}
         }
     }

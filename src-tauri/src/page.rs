@@ -31,17 +31,19 @@ pub enum Tab {
     Terminal,
     Screen,
     Files,
+    Network,
     Activity,
 }
 
 impl Tab {
-    const ALL: [(Tab, &str); 7] = [
+    const ALL: [(Tab, &str); 8] = [
         (Tab::Overview, "overview"),
         (Tab::Logs, "logs"),
         (Tab::Services, "services"),
         (Tab::Terminal, "terminal"),
         (Tab::Screen, "screen"),
         (Tab::Files, "files"),
+        (Tab::Network, "network"),
         (Tab::Activity, "activity"),
     ];
 
@@ -134,6 +136,7 @@ mod tests {
             "welcome",
             "box/b0a1b2c3d",
             "box/b0a1b2c3d/logs",
+            "box/b0a1b2c3d/network",
             "inbox/0123456789abcdef0123456789abcdef",
         ] {
             assert_eq!(text.parse::<Page>().unwrap().to_string(), text);

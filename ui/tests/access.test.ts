@@ -4,7 +4,7 @@ import axe from "axe-core";
 import { expect, test, vi } from "vitest";
 import KeyHelp from "../src/parts/KeyHelp.svelte";
 import { allGood, check, keepSettings, registry, view } from "./registry";
-import { box, credential, question, record, rule, service } from "./samples";
+import { blocked, box, credential, egress, egressRule, question, record, rule, service, traffic } from "./samples";
 import { at, openWindow, pass } from "./window";
 
 async function open(first: string) {
@@ -57,6 +57,38 @@ test("nor at a question about a setting", async () => {
   await user.selectOptions(at("value-approvals.mode"), "safe");
   await user.type(at("value-box.memory"), "x{Enter}");
   await pass(0);
+  expect(await violations()).toEqual([]);
+}, 30_000);
+
+test.each(["open", "observe"] as const)("nor at the network of a box that is %s", async (mode) => {
+  const { host, app, say, snapshot, user } = await open("boxes");
+  const repository = { file: "x", commit: "c", digest: "d", state: "waiting" as const, diff: ["+a", "-b"] };
+  host.on("egress", () => egress({ mode, unavailable: "why", grants: [egressRule()], repository }));
+  host.on("apiUse", () => [{ boxId: "b00000001", boxName: "x", api: "A", host: "a", calls: 1, failed: 0, bytesUp: 1, bytesDown: 1, last: 1 }]);
+  host.on("suggestEgress", () => ({ text: "domains: []\n", lines: 1, notes: ["x"] }));
+  host.on("changeEgress", () => ({ file: "/f", added: "- host: a\n", widens: ["x"], grant: null, reloaded: [] }));
+  await say({ ...snapshot, boxes: [box({ egress: mode })] } as typeof snapshot);
+  app.show("box/b00000001/network");
+  await pass(20);
+  await user.click(at("change-mode"));
+  if (mode !== "open") {
+    host.streams.at(-1)?.give(`${JSON.stringify(blocked("1"))}\n${JSON.stringify(traffic("2"))}\n`);
+    await pass(20);
+    await user.click(at("suggest"));
+    at("traffic").focus();
+    await user.keyboard("{Home}{Enter}");
+    await pass(0);
+    expect(await violations()).toEqual([]);
+    vi.useFakeTimers();
+    await user.click(at("allow"));
+    await pass(0);
+  }
+  expect(await violations()).toEqual([]);
+}, 30_000);
+
+test("nor at a new credential", async () => {
+  const { user } = await open("credentials");
+  await user.click(at("add-credential"));
   expect(await violations()).toEqual([]);
 }, 30_000);
 

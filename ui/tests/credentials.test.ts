@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { SecretView } from "../src/lib/bindings/SecretView";
 import { error } from "./fake";
-import { credential } from "./samples";
+import { box, credential } from "./samples";
 import { at, maybe, openWindow, pass, words } from "./window";
 
 const ID = "tracker.token";
@@ -43,10 +43,10 @@ test("one that is not stored can be added, not tested or removed", async () => {
   expect(maybe(`remove-${ID}`)).toBeNull();
 });
 
-test("one that nothing uses can be removed, not replaced", async () => {
+test("one that no service uses can be replaced and removed", async () => {
   await open([credential({ usedBy: [], about: "" })]);
-  expect(words(`credential-${ID}`)).toContain("Nothing here uses it.");
-  expect(maybe(`set-${ID}`)).toBeNull();
+  expect(words(`credential-${ID}`)).toContain("No service; a policy may name it.");
+  expect(words(`set-${ID}`)).toBe("Replace…");
   expect(maybe(`remove-${ID}`)).not.toBeNull();
 });
 
@@ -65,7 +65,7 @@ test("the value is asked for in a password field, sent once, and gone", async ()
   await user.click(at(`store-${ID}`));
   expect(input.value).toBe("");
   await pass(0);
-  expect(host.called("setSecret").map((call) => call.params)).toEqual([{ id: ID, value: VALUE }]);
+  expect(host.called("setSecret").map((call) => call.params)).toEqual([{ id: ID, value: VALUE, scope: { of: "everybody" }, hosts: null }]);
   expect(maybe(`value-${ID}`)).toBeNull();
   expect(words(`said-${ID}`)).toBe("Stored.");
   expect(words(`credential-${ID}`)).toContain("● stored");
@@ -157,7 +157,7 @@ test("a test says whether it works", async () => {
   host.on("testSecret", () => ({ level: "fail", detail: "not stored", hint: "store it" }));
   await user.click(at(`test-${ID}`));
   await pass(0);
-  expect(host.called("testSecret")[0]?.params).toEqual({ id: ID });
+  expect(host.called("testSecret")[0]?.params).toEqual({ id: ID, scope: { of: "everybody" } });
   expect(words(`tested-${ID}`)).toBe("✕ Does not work: not stored What to do: store it");
 });
 
@@ -179,7 +179,7 @@ test("removing asks first, with Cancel as the default", async () => {
   await user.click(at(`remove-${ID}`));
   await user.click(at(`confirm-yes-${ID}`));
   await pass(0);
-  expect(host.called("removeSecret").map((call) => call.params)).toEqual([{ id: ID }]);
+  expect(host.called("removeSecret").map((call) => call.params)).toEqual([{ id: ID, scope: { of: "everybody" } }]);
   expect(words(`credential-${ID}`)).toContain("○ not stored");
   expect(words(`said-${ID}`)).toBe("Removed.");
 });
@@ -195,6 +195,118 @@ test("a removal that failed says why and can be left", async () => {
   expect(words(`confirm-${ID}`)).toContain("The keychain is locked.");
   await user.click(at(`confirm-no-${ID}`));
   expect(maybe(`confirm-${ID}`)).toBeNull();
+});
+
+test("a card says which hosts it is bound to, and whose it is", async () => {
+  await open([
+    credential({ hosts: ["github.com", "*.evil\u202e.example"] }),
+    credential({ id: "acme.key", scope: { of: "project", root: "/home/ada/shop-api" } }),
+    credential({ id: "acme.key", scope: { of: "box", id: "b00000001" } }),
+  ]);
+  expect(words(`bound-${ID}`)).toBe("github.com, *.evil⟨U+202E⟩.example");
+  expect(maybe(`scope-${ID}`)).toBeNull();
+  expect(words("bound-acme.key@/home/ada/shop-api")).toContain("no hosts");
+  expect(words("scope-acme.key@/home/ada/shop-api")).toBe("boxes of /home/ada/shop-api");
+  expect(words("scope-acme.key@b00000001")).toBe("the box b00000001");
+});
+
+test("one of a box is tested, replaced and removed as that box's", async () => {
+  const scope = { of: "box" as const, id: "b00000001" };
+  const { host, user } = await open([credential({ id: "acme.key", scope, hosts: ["a.example"] })]);
+  const of = "acme.key@b00000001";
+  await user.click(at(`test-${of}`));
+  await user.click(at(`set-${of}`));
+  expect((at(`hosts-${of}`) as HTMLInputElement).value).toBe("a.example");
+  at(`value-${of}`).focus();
+  await user.keyboard(`${VALUE}{Enter}`);
+  await pass(0);
+  await user.click(at(`remove-${of}`));
+  await user.click(at(`confirm-yes-${of}`));
+  await pass(0);
+  expect(host.called("testSecret")[0]?.params).toEqual({ id: "acme.key", scope });
+  expect(host.called("setSecret")[0]?.params).toEqual({ id: "acme.key", value: VALUE, scope, hosts: null });
+  expect(host.called("removeSecret")[0]?.params).toEqual({ id: "acme.key", scope });
+});
+
+test("its hosts are changed with its value, and freed by an empty field", async () => {
+  const { host, user } = await open([credential({ hosts: ["a.example"] })]);
+  const hosts = () => at(`hosts-${ID}`) as HTMLInputElement;
+  for (const [typed, sent] of [
+    ["B.example;  *.c.example b.example", ["b.example", "*.c.example"]],
+    ["", []],
+  ] as const) {
+    await user.click(at(`set-${ID}`));
+    await user.clear(hosts());
+    if (typed) await user.type(hosts(), typed);
+    at(`value-${ID}`).focus();
+    await user.keyboard(`${VALUE}{Enter}`);
+    await pass(0);
+    expect(host.called("setSecret").at(-1)?.params.hosts).toEqual(sent);
+  }
+});
+
+test("what is no host is said, and nothing is sent", async () => {
+  const { host, user } = await open();
+  await user.click(at(`set-${ID}`));
+  for (const bad of ["https://a.example", "a..b", "*.", "a_b", "-a.example"]) {
+    await user.clear(at(`hosts-${ID}`));
+    await user.type(at(`hosts-${ID}`), bad);
+    at(`value-${ID}`).focus();
+    await user.keyboard(`${VALUE}{Enter}`);
+    await pass(0);
+    expect(words(`form-${ID}`)).toContain("is no host such as api.example.com");
+    expect(field().value).toBe("");
+  }
+  expect(host.called("setSecret")).toEqual([]);
+});
+
+test("one of any name can be added, for a box, bound to hosts", async () => {
+  const { host, user, say, snapshot } = await open([credential()]);
+  await say({ ...snapshot, boxes: [box()] } as typeof snapshot);
+  await user.click(at("add-credential"));
+  expect(document.activeElement).toBe(at("new-credential-id"));
+  const input = at("value-new") as HTMLInputElement;
+  for (const bad of ["acme", "Acme.key", "acme..key", `a.${"b".repeat(70)}`]) {
+    await user.clear(at("new-credential-id"));
+    await user.type(at("new-credential-id"), bad);
+    input.focus();
+    await user.keyboard(`${VALUE}{Enter}`);
+    await pass(0);
+    expect(words("form-new")).toContain("such as acme.api-key");
+  }
+  await user.clear(at("new-credential-id"));
+  await user.type(at("new-credential-id"), ID);
+  input.focus();
+  await user.keyboard(`${VALUE}{Enter}`);
+  await pass(0);
+  expect(words("form-new")).toContain("is stored already");
+  expect(host.called("setSecret")).toEqual([]);
+
+  await user.clear(at("new-credential-id"));
+  await user.type(at("new-credential-id"), "acme.api-key");
+  await user.selectOptions(at("new-credential-scope"), "box:b00000001");
+  await user.type(at("hosts-new"), "api.acme.example");
+  input.focus();
+  await user.keyboard(VALUE);
+  await user.click(at("store-new"));
+  expect(input.value).toBe("");
+  await pass(0);
+  expect(host.called("setSecret").map((call) => call.params)).toEqual([
+    { id: "acme.api-key", value: VALUE, scope: { of: "box", id: "b00000001" }, hosts: ["api.acme.example"] },
+  ]);
+  expect(words("credentials-said")).toBe("acme.api-key is stored.");
+  expect(document.activeElement).toBe(at("add-credential"));
+  expect(document.documentElement.outerHTML).not.toContain(VALUE);
+});
+
+test("Escape leaves a new credential, whichever field has the focus", async () => {
+  const { host, user } = await open();
+  await user.click(at("add-credential"));
+  await user.keyboard("x{Escape}");
+  await pass(0);
+  expect(maybe("form-new")).toBeNull();
+  expect(document.activeElement).toBe(at("add-credential"));
+  expect(host.called("setSecret")).toEqual([]);
 });
 
 test("the page speaks of credentials only", async () => {

@@ -1,7 +1,6 @@
 // A host in memory: records what is called, answers as told, and says what a test wants said.
-import type { Backend, LongCall, Place, StreamCall } from "../src/lib/backend";
+import type { Backend, Flowing, LongCall, Place, StreamCall } from "../src/lib/backend";
 import type { BoxFolder } from "../src/lib/bindings/BoxFolder";
-import type { Stream } from "../src/lib/bindings/Stream";
 import type { BoxId } from "../src/lib/bindings/BoxId";
 import type { ControlError } from "../src/lib/bindings/ControlError";
 import type { ErrorCode } from "../src/lib/bindings/ErrorCode";
@@ -71,12 +70,12 @@ export class FakeBackend implements Backend {
   }
 
   /** Streams under way, the newest last. */
-  readonly streams: { what: Stream; give: (text: string | Uint8Array) => void; finish: (code: number) => void; fail: (error: ControlError) => void; written: string; sizes: [number, number][]; ended: boolean }[] = [];
+  readonly streams: { what: Flowing; give: (text: string | Uint8Array) => void; finish: (code: number) => void; fail: (error: ControlError) => void; written: string; sizes: [number, number][]; ended: boolean }[] = [];
   readonly folders = new Map<string, BoxFolder>();
   readonly copies: string[] = [];
   drop: { over: (names: string[] | null) => void; dropped: (names: string[]) => void } | null = null;
 
-  stream(what: Stream, onBytes: (bytes: Uint8Array) => void | Promise<void>): StreamCall {
+  stream(what: Flowing, onBytes: (bytes: Uint8Array) => void | Promise<void>): StreamCall {
     let finish = (_: number) => {};
     let fail = (_: ControlError) => {};
     const done = new Promise<number>((resolve, reject) => {

@@ -15,7 +15,7 @@ function element(html: string): Element {
 
 test("plain keys", () => {
   const keys = new Keys();
-  expect(["j", "k", "a", "d", "w", "/", "Escape", "1", "7"].map((key) => press(keys, key))).toEqual([
+  expect(["j", "k", "a", "d", "w", "/", "Escape", "1", "8"].map((key) => press(keys, key))).toEqual([
     "down",
     "up",
     "allow",
@@ -24,9 +24,9 @@ test("plain keys", () => {
     "search",
     "escape",
     "1",
-    "7",
+    "8",
   ]);
-  for (const key of ["8", "0", "x", "Enter"]) expect(press(keys, key), key).toBeNull();
+  for (const key of ["9", "0", "x", "Enter"]) expect(press(keys, key), key).toBeNull();
 });
 
 test("Enter opens a card, and nothing else that has its own use for it", () => {

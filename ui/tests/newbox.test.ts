@@ -9,6 +9,7 @@ import type { ProjectView } from "../src/lib/bindings/ProjectView";
 import { parseCount, parseCpus, parseSize, sizeText } from "../src/lib/limits";
 import { PLAN, duration, told, waiting } from "../src/lib/making";
 import { error } from "./fake";
+import { keepSettings, setting, view } from "./registry";
 import { box, files, question } from "./samples";
 import { at, maybe, openWindow, pass, words } from "./window";
 
@@ -52,6 +53,48 @@ async function filled(found: FolderView = folder()) {
   };
   return { ...window, create };
 }
+
+const out = (mode: string) => setting("egress.mode", { takes: { kind: "oneOf", words: ["locked", "balanced", "observe", "open"] }, value: mode, from: "global" });
+
+test("the way out is as the settings say, until another is chosen", async () => {
+  const window = await open();
+  keepSettings(window.host, view({ settings: [out("balanced")] }));
+  await window.app.newBox.setFolder("/home/ada/shop-api");
+  await pass(0);
+  expect(window.host.called("settings").at(-1)?.params).toEqual({ cwd: "/home/ada/shop-api" });
+  await window.user.click(at("new-more"));
+  const chosen = () => document.querySelector<HTMLInputElement>("input[name=new-egress]:checked")?.value;
+  expect(chosen()).toBe("balanced");
+  expect(words("new-box")).toContain("Balanced (as the settings say)");
+  expect(words("new-box")).toContain("Every address can be reached, and nothing is recorded.");
+  const sent = () => window.app.newBox.form.egress;
+  expect(sent()).toBeNull();
+  await window.user.click(at("new-egress-locked"));
+  expect(sent()).toBe("locked");
+  expect(maybe("new-egress-asks")).toBeNull();
+  await window.user.click(at("new-egress-open"));
+  expect(words("new-egress-asks")).toContain("you are asked once more");
+  await window.user.click(at("new-create"));
+  await pass(0);
+  const call = window.host.begun.find((one) => one.request.method === "createBox");
+  expect(asked(call)?.egress).toBe("open");
+});
+
+test("what the settings say is not said again; another folder forgets the choice", async () => {
+  const { app, user, host, create } = await filled();
+  keepSettings(host, view({ settings: [out("open")] }));
+  await app.newBox.setFolder("/home/ada/other");
+  await pass(0);
+  await user.click(at("new-more"));
+  await user.click(at("new-egress-locked"));
+  await user.click(at("new-egress-open"));
+  expect(app.newBox.form.egress).toBeNull();
+  await user.click(at("new-egress-locked"));
+  await app.newBox.setFolder("/home/ada/shop-api");
+  await pass(0);
+  expect(app.newBox.form.egress).toBeNull();
+  expect(asked(await create())).not.toHaveProperty("egress");
+});
 
 const asked = (call: { request: { method: string } } | undefined) =>
   (call?.request as { params: CreateBox } | undefined)?.params;

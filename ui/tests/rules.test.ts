@@ -4,7 +4,7 @@ import type { Grant } from "../src/lib/bindings/Grant";
 import { ALWAYS } from "../src/lib/remember";
 import { error } from "./fake";
 import { keepSettings, registry, setting, view } from "./registry";
-import { rule } from "./samples";
+import { egressRule, rule } from "./samples";
 import { at, maybe, openWindow, pass, words } from "./window";
 
 const ID = rule().id;
@@ -28,6 +28,21 @@ test("a card says the rule, whom it covers, until when and since when", async ()
   expect(text).toContain("Made 10 min ago");
   expect(text).toContain("Covers git.push git.example/acme/shop-api fix-login");
   expect(document.querySelector(`[data-testid="rule-${ID}"] time`)?.getAttribute("title")).toContain("2031");
+});
+
+test.each([
+  [{ host: "api.example.com", action: "allow" }, "Allows any request to https://api.example.com, every path"],
+  [{ scheme: "http", port: 80, host: "*.example.com", methods: ["GET"], exact: "/a", action: "ask" }, "Asks about GET requests to http://*.example.com, exactly /a"],
+  [{ scheme: "https", port: 8443, host: "evil\u202e.example", prefix: "/x/", action: "deny" }, "Denies any request to https://evil⟨U+202E⟩.example:8443, below /x/"],
+  [{ host: "a.example", port: 443, websocket: true, action: "allow" }, "Allows WebSockets to https://a.example, every path"],
+])("a rule about requests covers them in words: %o", async (scope, said) => {
+  await open([egressRule({ scope: JSON.stringify(scope) })]);
+  expect(words(`rule-${egressRule().id}`)).toContain(`Covers ${said}`);
+});
+
+test.each(["7", "null", "not json", "{}"])("one of another version is shown as it is: %s", async (scope) => {
+  await open([egressRule({ scope })]);
+  expect(words(`rule-${egressRule().id}`)).toContain(`Covers egress.request ${scope}`);
 });
 
 test.each([
@@ -118,6 +133,19 @@ describe("the policy, above the rules", () => {
     expect(words("policy-mode")).toContain("Every write of a box asks you");
     expect(words("policy-writes")).toContain("No service's writes pass without a question.");
     expect(words("policy-quiet")).toContain("No quiet hours");
+    expect(maybe("policy-egress")).toBeNull();
+  });
+
+  test("says how new boxes get out, and leads to the setting", async () => {
+    const window = await openWindow();
+    const mode = setting("egress.mode", { takes: { kind: "oneOf", words: ["locked", "balanced", "observe", "open"] }, value: "observe" });
+    keepSettings(window.host, view({ settings: [...registry(), mode] }));
+    await window.user.click(at("nav-rules"));
+    await pass(0);
+    expect(words("policy-egress")).toContain("⚠ New boxes' network is observed: every public address can be reached");
+    await window.user.click(at("policy-egress-change"));
+    await pass(0);
+    expect(document.activeElement).toBe(at("setting-egress.mode"));
   });
 
   test("says what does not ask, and when it is quiet", async () => {

@@ -4,6 +4,7 @@ import type { BoxDetails } from "../src/lib/bindings/BoxDetails";
 import type { BoxStatus } from "../src/lib/bindings/BoxStatus";
 import type { BoxUsage } from "../src/lib/bindings/BoxUsage";
 import type { BoxView } from "../src/lib/bindings/BoxView";
+import type { EgressView } from "../src/lib/bindings/EgressView";
 import type { Evidence } from "../src/lib/bindings/Evidence";
 import type { Grant } from "../src/lib/bindings/Grant";
 import type { HostStatus } from "../src/lib/bindings/HostStatus";
@@ -12,6 +13,7 @@ import type { PushedService } from "../src/lib/bindings/PushedService";
 import type { PushedTask } from "../src/lib/bindings/PushedTask";
 import type { Question } from "../src/lib/bindings/Question";
 import type { SecretView } from "../src/lib/bindings/SecretView";
+import type { Traffic } from "../src/lib/bindings/Traffic";
 
 export function status(over: Partial<HostStatus> = {}): HostStatus {
   return {
@@ -159,6 +161,8 @@ export function credential(over: Partial<SecretView> = {}): SecretView {
     keptIn: "keychain",
     setAt: Date.now() - 86_400_000,
     lastUsed: Date.now() - 300_000,
+    scope: { of: "everybody" },
+    hosts: [],
     ...over,
   };
 }
@@ -178,6 +182,52 @@ export function rule(over: Partial<Grant> = {}): Grant {
     expiresAt: Date.now() + 3_000_000,
     ...over,
   };
+}
+
+/** A rule about requests, as the host keeps it. */
+export function egressRule(over: Partial<Grant> = {}): Grant {
+  const scope = { scheme: "https", host: "api.example.com", port: 443, methods: ["GET", "HEAD"], prefix: "/v1/", action: "allow" };
+  return rule({
+    id: "e0".repeat(16),
+    method: "egress.request",
+    scope: JSON.stringify(scope),
+    sentence: "Let fix-login read below /v1/ at api.example.com",
+    ...over,
+  });
+}
+
+export function traffic(id: string, over: Partial<Traffic> = {}): Traffic {
+  return {
+    id,
+    at: Date.now() - 60_000,
+    boxId: "b00000001",
+    kind: "request",
+    action: "allowed",
+    reason: "rule_matched",
+    scheme: "https",
+    host: "registry.example.com",
+    port: 443,
+    method: "GET",
+    path: "/left-pad",
+    rule: { host: "registry.example.com", index: 0, origin: "project:egress.yaml:7" },
+    status: 200,
+    bytesUp: 0,
+    bytesDown: 4211,
+    ms: 84,
+    proto: "h2/h1",
+    remote: "192.0.2.7:443",
+    ...over,
+  };
+}
+
+/** One that was stopped, and that a rule could have let through. */
+export function blocked(id: string, over: Partial<Traffic> = {}): Traffic {
+  const stopped = { action: "blocked", reason: "host_not_allowed", rule: null, status: null, bytesDown: 0, ms: 1, proto: null, remote: null } as const;
+  return traffic(id, { ...stopped, host: "api.example.com", path: "/v1/users/42", ...over });
+}
+
+export function egress(over: Partial<EgressView> = {}): EgressView {
+  return { mode: "balanced", unavailable: null, revision: 3, hosts: 12, lastBlocked: null, injected: [], grants: [], repository: null, ...over };
 }
 
 export function record(seq: number, over: Partial<AuditRecord> = {}): AuditRecord {

@@ -16,6 +16,7 @@ mod loosening;
 mod permitted;
 mod running;
 mod stream;
+mod way_out;
 
 pub use loosening::{Loosening, Person};
 

@@ -2,7 +2,8 @@
 //!
 //! A page can be tricked into any request it may make, and a question in the page would be answered by
 //! whoever tricked it. So what loosens is asked about outside of the webview, by a [`Person`] whom no page
-//! can press, and without one it is refused. What tightens, or changes nothing, is free.
+//! can press, and without one it is refused. What tightens, or changes nothing, is free. What there is to
+//! ask about a box's way out is in [`crate::way_out`].
 
 use crate::{Window, failed, to_control, usage};
 use protocol::control::{ControlError, CreateBox, Request};
@@ -14,7 +15,7 @@ use settings::registry::Key;
 /// After so many in a row a page has asked enough: nobody is to say yes for the sake of peace.
 const MOST_NOES: u32 = 3;
 /// More of a path than this is nobody's to read.
-const MOST_WORDS: usize = 300;
+pub(crate) const MOST_WORDS: usize = 300;
 
 /// Somebody in front of this computer, outside of the page.
 pub trait Person: Send + Sync {
@@ -31,6 +32,8 @@ pub struct Loosening {
     pub allows: String,
     /// Which projects it is for.
     pub of: String,
+    /// What exactly would hold, a line each: a rule as it would be kept, a difference. May be none.
+    pub shows: Vec<String>,
     /// What would do the same at a terminal.
     pub command: Vec<String>,
     /// On the button that says yes.
@@ -50,10 +53,15 @@ struct Change<'a> {
 impl Window {
     /// Asks a person about a request that lets boxes do more; refuses it without their yes.
     pub(crate) fn asked_outside(&self, request: &Request) -> Result<(), ControlError> {
-        let Some(change) = change_in(request)? else { return Ok(()) };
-        let Some(loosening) = change.loosening(request, self.settings_for(&change)) else {
-            return Ok(());
-        };
+        let mut all = Vec::new();
+        if let Some(change) = change_in(request)? {
+            all.extend(change.loosening(request, self.settings_for(&change)));
+        }
+        all.extend(self.wider_way_out(request)?);
+        all.iter().try_for_each(|loosening| self.agreed(loosening))
+    }
+
+    fn agreed(&self, loosening: &Loosening) -> Result<(), ControlError> {
         let Some(person) = &self.person else {
             let text = "This lets boxes do more, so no page changes it by itself.";
             return Err(usage(text).hint(format!("At a terminal: {}", loosening.typed())));
@@ -66,7 +74,7 @@ impl Window {
             let hint = format!("Open the window anew, or at a terminal: {}", loosening.typed());
             return Err(failed(text).hint(hint));
         }
-        if person.agrees(&loosening) {
+        if person.agrees(loosening) {
             *noes = 0;
             return Ok(());
         }
@@ -137,6 +145,7 @@ impl Change<'_> {
                 allows: "Credentials in files that git ignores are then in the hands of the box."
                     .to_owned(),
                 of: format!("The new box is of {folder}"),
+                shows: Vec::new(),
                 command: words(&["agentbox", "create", "--with-env"]),
                 verb: "Take them along",
             };
@@ -159,7 +168,7 @@ impl Change<'_> {
             }
             Layer::Project => format!("For the project {folder}"),
         };
-        Loosening { title, allows, of, command, verb: "Change it" }
+        Loosening { title, allows, of, shows: Vec::new(), command, verb: "Change it" }
     }
 }
 
@@ -168,7 +177,7 @@ fn own_value(now: &SettingView) -> Option<&str> {
     now.value.as_deref().filter(|_| now.from != SettingFrom::Workspace)
 }
 
-fn words(all: &[&str]) -> Vec<String> {
+pub(crate) fn words(all: &[&str]) -> Vec<String> {
     all.iter().map(|word| (*word).to_owned()).collect()
 }
 

@@ -4,6 +4,7 @@
 use crate::usage;
 use protocol::control::{ControlError, Request};
 use protocol::conversations::Begin;
+use protocol::egress::{EgressChange, EgressPlace, TrafficQuery};
 use protocol::integrations::SecretText;
 use protocol::question::Surface;
 use protocol::sessions::{Agent, SessionKind, StartSession, is_shell};
@@ -13,6 +14,11 @@ use std::collections::BTreeMap;
 
 /// The longest value of a credential; the host's own limit, too.
 const MOST_VALUE: usize = 64 * 1024;
+const MOST_HOSTS: usize = 64;
+/// More lines of traffic than a page keeps.
+const MOST_TRAFFIC: u32 = 5_000;
+/// Of the words that are looked for in it.
+const MOST_SOUGHT: usize = 200;
 
 /// The request, when a window may make it. An answer from here is always one given in the window.
 pub fn now(request: Value) -> Result<Request, ControlError> {
@@ -48,9 +54,17 @@ pub fn now(request: Value) -> Result<Request, ControlError> {
         Request::Answer { id, digest, verdict, surface: _ } => {
             Ok(Request::Answer { id, digest, verdict, surface: Surface::Window })
         }
-        Request::SetSecret { id: _, ref value } if value.0.len() > MOST_VALUE => {
+        Request::SetSecret { ref value, .. } if value.0.len() > MOST_VALUE => {
             Err(usage("A credential can have 64 KiB at most."))
         }
+        Request::SetSecret { hosts: Some(ref hosts), .. } if hosts.len() > MOST_HOSTS => {
+            Err(usage("A credential can be bound to 64 hosts at most."))
+        }
+        // What is for every project is said at a terminal; a page shows one box of one project.
+        Request::ChangeEgress(EgressChange { place: EgressPlace::Global, .. }) => {
+            Err(usage("A rule for every project is made at a terminal: agentbox egress allow"))
+        }
+        Request::Traffic(query) => Ok(Request::Traffic(bounded(query))),
         // A shell like any other; what a person types there is theirs.
         Request::StartSession(StartSession {
             what: SessionKind::Shell { plain: false, .. },
@@ -92,7 +106,20 @@ pub fn now(request: Value) -> Result<Request, ControlError> {
         | Request::TestSecret { .. }
         | Request::Integrations { .. }
         | Request::SetIntegration { .. }
-        | Request::TestIntegration { .. } => Ok(request),
+        | Request::TestIntegration { .. }
+        | Request::Egress { .. }
+        | Request::EgressPolicy { .. }
+        | Request::CheckEgress { .. }
+        | Request::ExplainEgress { .. }
+        | Request::ReloadEgress { .. }
+        | Request::SuggestEgress { .. }
+        | Request::ApiUse { .. }
+        | Request::EgressCa
+        // What of these lets boxes do more is asked about by [`crate::way_out`].
+        | Request::SwitchEgress { .. }
+        | Request::ChangeEgress(_)
+        | Request::AnswerRepository { .. }
+        | Request::AcknowledgeEcho { .. } => Ok(request),
         // The first two are made by [`crate::long`], where they can be called off.
         Request::CreateBox(_)
         | Request::FollowUsage { .. }
@@ -128,6 +155,10 @@ pub fn now(request: Value) -> Result<Request, ControlError> {
         | Request::ClearJobs { .. }
         // A whole file may say what no page may.
         | Request::WriteSettings { .. }
+        | Request::EgressFile { .. }
+        | Request::WriteEgressFile { .. }
+        // It never ends: a stream, made by [`crate::stream`].
+        | Request::FollowTraffic(_)
         | Request::Await { .. }
         | Request::Subscribe
         // Said by [`crate::front`], which also knows whether it is so.
@@ -136,6 +167,13 @@ pub fn now(request: Value) -> Result<Request, ControlError> {
         | Request::HandOver
         | Request::Stop => Err(refused()),
     }
+}
+
+/// As much of the traffic as a page can show.
+pub fn bounded(query: TrafficQuery) -> TrafficQuery {
+    let short = |text: String| text.chars().take(MOST_SOUGHT).collect();
+    let limit = query.limit.min(MOST_TRAFFIC);
+    TrafficQuery { limit, text: query.text.map(short), ..query }
 }
 
 pub fn parsed(request: Value) -> Result<Request, ControlError> {
@@ -214,6 +252,60 @@ mod tests {
         }
         let refused = set("not an id", "hunter2-hunter2".into()).unwrap_err();
         assert!(!format!("{refused:?}").contains("hunter2"), "{refused:?}");
+    }
+
+    #[test]
+    fn a_window_sees_what_boxes_send_out() {
+        let of = json!({"target": {"query": "b00000001", "cwd": null}});
+        let target = json!({"query": "b00000001", "cwd": null});
+        for request in [
+            json!({"method": "egress", "params": of}),
+            json!({"method": "egressPolicy", "params": {"of": of, "form": "origins"}}),
+            json!({"method": "checkEgress", "params": {"of": of, "url": "https://a.example/", "method": "GET"}}),
+            json!({"method": "explainEgress", "params": {"target": target, "event": null}}),
+            json!({"method": "reloadEgress", "params": {"target": null}}),
+            json!({"method": "suggestEgress", "params": {"target": target, "since": null}}),
+            json!({"method": "apiUse", "params": {"target": null, "since": null}}),
+            json!({"method": "egressCa"}),
+            json!({"method": "traffic", "params": {"limit": 10}}),
+        ] {
+            assert!(now(request.clone()).is_ok(), "{request} was refused");
+        }
+    }
+
+    #[test]
+    fn a_window_reads_and_writes_no_policy_files_and_makes_no_rule_for_everything() {
+        for request in [
+            json!({"method": "egressFile", "params": {"place": "project", "agent": null, "cwd": "/p"}}),
+            json!({"method": "writeEgressFile", "params": {"place": "global", "agent": null,
+                "cwd": null, "text": "domains: [{host: evil.example}]", "opened": null}}),
+            json!({"method": "followTraffic", "params": {"limit": 1}}),
+            json!({"method": "changeEgress", "params": {"place": "global", "host": "evil.example"}}),
+            json!({"method": "changeEgress", "params":
+                {"place": "global", "host": "evil.example", "dryRun": true}}),
+        ] {
+            let refused = now(request.clone()).unwrap_err();
+            assert_eq!(refused.code, ErrorCode::Usage, "{request} was taken");
+        }
+    }
+
+    #[test]
+    fn a_window_gets_as_much_traffic_as_it_can_show() {
+        let asked = json!({"method": "traffic", "params":
+            {"limit": 4_000_000_000_u32, "text": "ü".repeat(5000)}});
+        let Ok(Request::Traffic(query)) = now(asked) else { panic!("refused") };
+        assert_eq!(query.limit, 5000);
+        assert_eq!(query.text.unwrap().chars().count(), 200);
+    }
+
+    #[test]
+    fn a_credential_is_bound_to_a_few_hosts() {
+        let bind = |hosts: usize| {
+            let hosts = vec!["a.example"; hosts];
+            now(json!({"method": "setSecret", "params": {"id": "acme.key", "value": "v",
+                "scope": {"of": "box", "id": "b00000001"}, "hosts": hosts}}))
+        };
+        assert!(bind(64).is_ok() && bind(65).is_err());
     }
 
     #[test]

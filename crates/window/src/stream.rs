@@ -1,14 +1,15 @@
-//! Bytes of a box for a page: logs, a session's terminal, the screen.
+//! Bytes of a box for a page: logs, a session's terminal, the screen, and what it sends out as lines of JSON.
 //!
 //! The page names a box and a thing of it; the command line is written here, from parts that are looked
 //! at first. So a page can do in a box what a person at a terminal of the box can, and nothing on the
 //! host. What comes is a box's: the page draws it as text, in a terminal that is one, or as a picture.
 
 use crate::flow::Flow;
+use crate::permitted::{bounded, parsed, refused};
 use crate::{Window, failed, to_control, usage};
 use host::client::{Incoming, Next};
 use protocol::BoxId;
-use protocol::control::{ControlError, Exec, Request, Target};
+use protocol::control::{ControlError, Exec, HostEvent, Request, Target};
 use protocol::ctl::{FORWARD_READY, paths};
 use protocol::links::{Link, LinkTo};
 use protocol::sessions::is_session_name;
@@ -31,10 +32,8 @@ impl Window {
         what: Value,
         mut give: impl FnMut(Vec<u8>),
     ) -> Result<i32, ControlError> {
-        let what: Stream = serde_json::from_value(what)
-            .map_err(|e| usage(format!("The window asked for an unknown stream: {e}.")))?;
-        let greeted = matches!(what, Stream::Screen { .. });
-        let mut conversation = self.client.open(&request(what)?).map_err(to_control)?;
+        let greeted = what["kind"] == "screen";
+        let mut conversation = self.client.open(&wanted(what)?).map_err(to_control)?;
         let writer = conversation.writer().map_err(|e| failed(e.to_string()))?;
         let flow = Arc::new(Flow::default());
         self.running.begun(number, writer, Some(flow.clone()))?;
@@ -53,7 +52,13 @@ impl Window {
                     }
                     give(bytes);
                 }
-                Ok(Next::Incoming(Incoming::Event(_))) => {}
+                Ok(Next::Incoming(Incoming::Event(event))) => {
+                    let Some(bytes) = line(&event) else { continue };
+                    if !flow.room_for(bytes.len()) {
+                        break Err(failed("It was called off."));
+                    }
+                    give(bytes);
+                }
                 Ok(Next::Result(end)) => break Ok(exit_code(&end)),
                 Err(e) => break Err(e),
             }
@@ -98,7 +103,29 @@ fn cells(wanted: u16) -> u16 {
     wanted.clamp(2, MOST_CELLS)
 }
 
-/// The request behind a stream.
+/// The request behind what a page asked for: one of its streams, or the traffic of a box as the host is
+/// asked for it.
+fn wanted(what: Value) -> Result<Request, ControlError> {
+    if what.get("method").is_some() {
+        return match parsed(what)? {
+            Request::FollowTraffic(query) => Ok(Request::FollowTraffic(bounded(query))),
+            _ => Err(refused()),
+        };
+    }
+    let what: Stream = serde_json::from_value(what)
+        .map_err(|e| usage(format!("The window asked for an unknown stream: {e}.")))?;
+    request(what)
+}
+
+/// A line of traffic as a line of JSON; none for what else a host may tell.
+fn line(event: &HostEvent) -> Option<Vec<u8>> {
+    let HostEvent::Traffic { line } = event else { return None };
+    let mut bytes = serde_json::to_vec(line).ok()?;
+    bytes.push(b'\n');
+    Some(bytes)
+}
+
+/// The request behind a stream of a box.
 fn request(what: Stream) -> Result<Request, ControlError> {
     let exec = |id: &BoxId, words: &[&str]| {
         let argv = std::iter::once(paths::CTL).chain(words.iter().copied());
@@ -148,10 +175,10 @@ fn named(unit: &str) -> Result<&str, ControlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use protocol::frame::{self, Kind};
 
     fn of(text: &str) -> Result<Request, String> {
-        let what: Stream = serde_json::from_str(text).map_err(|e| e.to_string())?;
-        request(what).map_err(|e| e.message)
+        wanted(serde_json::from_str(text).map_err(|e| e.to_string())?).map_err(|e| e.message)
     }
 
     fn argv(text: &str) -> Vec<String> {
@@ -195,5 +222,75 @@ mod tests {
         ] {
             assert!(of(&text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn traffic_is_the_only_request_that_flows_and_it_is_bounded() {
+        let follow = r#"{"method":"followTraffic","params":{"limit":900000,"denied":true}}"#;
+        let Ok(Request::FollowTraffic(query)) = of(follow) else { panic!() };
+        assert_eq!((query.limit, query.denied), (5000, true));
+        for text in [
+            r#"{"method":"subscribe"}"#,
+            r#"{"method":"followBoxes"}"#,
+            r#"{"method":"stop"}"#,
+            r#"{"method":"exec","params":{"target":{},"argv":["sh"],"tty":false,"cols":1,"rows":1}}"#,
+            r#"{"method":"followTraffic","kind":"screen"}"#,
+        ] {
+            assert!(of(text).is_err(), "{text}");
+        }
+    }
+
+    fn told(n: u64) -> Vec<u8> {
+        let line = serde_json::json!({"type": "traffic", "line": {"id": n.to_string(), "at": n,
+            "boxId": "b00000001", "kind": "request", "action": "blocked",
+            "reason": "host_not_allowed", "scheme": "https", "host": "a.example", "port": 443,
+            "method": "GET", "path": "/\n", "rule": null, "status": null, "bytesUp": 0,
+            "bytesDown": 0, "ms": 1, "proto": null, "remote": null}});
+        serde_json::to_vec(&line).unwrap()
+    }
+
+    /// A host that tells traffic for as long as somebody listens; how many lines it was rid of.
+    fn flood(home: &std::path::Path) -> std::thread::JoinHandle<u64> {
+        let socket = host::home::control_socket(home);
+        std::fs::create_dir_all(socket.parent().unwrap()).unwrap();
+        let listener = std::os::unix::net::UnixListener::bind(socket).unwrap();
+        std::thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            frame::read(&mut stream).unwrap();
+            frame::write(&mut stream, Kind::Event, br#"{"type":"boxRemoved","id":"b00000001"}"#)
+                .unwrap();
+            let mut rid = 0;
+            while frame::write(&mut stream, Kind::Event, &told(rid)).is_ok() {
+                rid += 1;
+            }
+            rid
+        })
+    }
+
+    #[test]
+    fn traffic_comes_as_lines_and_waits_for_a_page_that_takes_none() {
+        let home = tempfile::tempdir().unwrap();
+        let host = flood(home.path());
+        let window = Window::new(home.path());
+        let (tx, rx) = std::sync::mpsc::channel();
+        let there = window.clone();
+        let follow = serde_json::json!({"method": "followTraffic", "params": {"limit": 10}});
+        let flowing =
+            std::thread::spawn(move || there.stream(1, follow, |bytes| tx.send(bytes).unwrap()));
+        let first = rx.recv().unwrap();
+        assert_eq!(String::from_utf8_lossy(&first).lines().count(), 1, "one line is one line");
+        let line: Value = serde_json::from_slice(&first).unwrap();
+        assert_eq!((&line["id"], &line["path"]), (&"0".into(), &"/\n".into()));
+        // It stops by itself: the page has said nothing of having taken any.
+        let mut got = first.len();
+        while let Ok(bytes) = rx.recv_timeout(std::time::Duration::from_millis(300)) {
+            got += bytes.len();
+        }
+        assert!(got < 2 * 1024 * 1024, "{got} bytes are on their way to a page that takes none");
+        window.taken(1, got);
+        rx.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
+        window.hang_up(1);
+        assert!(flowing.join().unwrap().is_err());
+        assert!(host.join().unwrap() > 0);
     }
 }

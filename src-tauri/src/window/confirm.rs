@@ -49,7 +49,7 @@ pub fn ask(parent: Option<&gtk::ApplicationWindow>, to: &Loosening, answer: Send
     dialog.show();
 }
 
-fn parts(to: &Loosening) -> [gtk::Widget; 5] {
+fn parts(to: &Loosening) -> Vec<gtk::Widget> {
     let title = paragraph(&to.title);
     title.set_attributes(Some(&bold(1.2)));
     let command = paragraph(&to.typed());
@@ -57,7 +57,14 @@ fn parts(to: &Loosening) -> [gtk::Widget; 5] {
     let why = paragraph(WHY);
     fade(&why);
     let (allows, of) = (paragraph(&to.allows), paragraph(&to.of));
-    [title.upcast(), allows.upcast(), of.upcast(), sheet(&command).upcast(), why.upcast()]
+    let mut parts: Vec<gtk::Widget> = vec![title.upcast(), allows.upcast(), of.upcast()];
+    if !to.shows.is_empty() {
+        let shows = paragraph(&to.shows.join("\n"));
+        shows.set_attributes(Some(&monospace()));
+        parts.push(sheet(&shows).upcast());
+    }
+    parts.extend([sheet(&command).upcast(), why.upcast()]);
+    parts
 }
 
 fn paragraph(text: &str) -> gtk::Label {

@@ -24,7 +24,7 @@ export interface Backend {
    * Bytes of a box, as they come. What was given is counted as drawn when `onBytes` has returned, or when
    * the promise it returned is done: more comes only then.
    */
-  stream(what: Stream, onBytes: (bytes: Uint8Array) => void | Promise<void>): StreamCall;
+  stream(what: Flowing, onBytes: (bytes: Uint8Array) => void | Promise<void>): StreamCall;
   /** What the screen's server wants to hear. */
   screenPassword(id: BoxId): Promise<string>;
   /** What is in a folder of a box. */
@@ -53,6 +53,9 @@ export interface Backend {
 }
 
 export type Place = "web" | "screen";
+
+/** One of a box's streams, or what it sends out: lines of `Traffic` as JSON. */
+export type Flowing = Stream | Extract<Request, { method: "followTraffic" }>;
 
 export interface LongCall<T> {
   done: Promise<T>;

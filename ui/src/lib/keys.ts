@@ -4,11 +4,11 @@
 import type { Page } from "./state.svelte";
 
 /** The number of a tab. */
-export type Digit = "1" | "2" | "3" | "4" | "5" | "6" | "7";
+export type Digit = "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8";
 export type Action = "down" | "up" | "allow" | "deny" | "without" | "escape" | "search" | "open" | Digit | Page;
 
 const PREFIX_MS = 1000;
-const DIGITS: readonly Digit[] = ["1", "2", "3", "4", "5", "6", "7"];
+const DIGITS: readonly Digit[] = ["1", "2", "3", "4", "5", "6", "7", "8"];
 const PLAIN: Record<string, Action> = {
   j: "down",
   k: "up",

@@ -8,8 +8,11 @@ import type { CarryPlan } from "./bindings/CarryPlan";
 import type { ControlError } from "./bindings/ControlError";
 import type { CreateBox } from "./bindings/CreateBox";
 import type { Created } from "./bindings/Created";
+import type { EgressMode } from "./bindings/EgressMode";
 import type { FolderView } from "./bindings/FolderView";
 import type { ProjectView } from "./bindings/ProjectView";
+import type { SettingsView } from "./bindings/SettingsView";
+import { MODES } from "./egress";
 import { Fetched } from "./fetched.svelte";
 import { parseCount, parseCpus, parseSize } from "./limits";
 import { PLAN, type Step, told, waiting } from "./making";
@@ -39,6 +42,8 @@ export interface Form {
   pids: string;
   disk: string;
   screen: Wanted;
+  /** None is what the settings say. */
+  egress: EgressMode | null;
   /** The files of this computer that `agentbox.yaml` names: the host asks, or they stay here. */
   carry: "ask" | "skip";
 }
@@ -68,6 +73,7 @@ const empty = (): Form => ({
   pids: "",
   disk: "",
   screen: "default",
+  egress: null,
   carry: "ask",
 });
 
@@ -82,6 +88,8 @@ export class NewBox {
   readonly look: Fetched<FolderView>;
   /** What of this computer would be copied. */
   readonly carry: Fetched<CarryPlan | null>;
+  /** How the project's boxes get out as the settings have it; none when nobody says. */
+  readonly usualEgress: Fetched<EgressMode | null>;
   /** The text [`look`] is about. */
   #looked = "";
 
@@ -97,6 +105,12 @@ export class NewBox {
     this.carry = new Fetched(() => {
       const workspace = this.look.value?.folder ?? this.#looked;
       return backend.call({ method: "carryPlan", params: { workspace } });
+    });
+    this.usualEgress = new Fetched(async () => {
+      const cwd = this.look.value?.folder ?? null;
+      const settings = await backend.call<SettingsView | null>({ method: "settings", params: { cwd } });
+      const value = settings?.settings.find((one) => one.key === "egress.mode")?.value;
+      return MODES.find((mode) => mode === value) ?? null;
     });
   }
 
@@ -118,13 +132,15 @@ export class NewBox {
     this.#looked = path;
     this.look.clear();
     this.carry.clear();
+    this.usualEgress.clear();
     Object.assign(this.form, { branch: "here", from: "", on: "", checkpoint: "" });
-    if (!again) this.form.carry = "ask";
+    if (!again) Object.assign(this.form, { carry: "ask", egress: null });
     if (path === "") return;
     await this.look.load();
     if (path !== this.#looked || !this.look.value) return;
     this.form.withEnv = this.look.value.withEnv;
     void this.carry.load();
+    void this.usualEgress.load();
   }
 
   async choose(): Promise<void> {
@@ -290,5 +306,6 @@ export function request(form: Form, folder: FolderView): CreateBox {
     // A yes is never said here: the host asks for it on its own.
     carry: form.carry === "skip" ? { kind: "skip" } : null,
     goesOn: true,
+    ...(form.egress === null ? {} : { egress: form.egress }),
   };
 }

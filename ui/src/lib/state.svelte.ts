@@ -4,6 +4,7 @@
 // ended stays for two seconds so that its card can say how, and `Ask.ending` then is set.
 import type { Backend, Place } from "./backend";
 import type { AgentAsks } from "./bindings/AgentAsks";
+import type { ApiUse } from "./bindings/ApiUse";
 import type { AuditQuery } from "./bindings/AuditQuery";
 import type { AuditRecord } from "./bindings/AuditRecord";
 import type { AuditVerdict } from "./bindings/AuditVerdict";
@@ -14,6 +15,12 @@ import type { BoxUsage } from "./bindings/BoxUsage";
 import type { BoxView } from "./bindings/BoxView";
 import type { ControlError } from "./bindings/ControlError";
 import type { Destroyed } from "./bindings/Destroyed";
+import type { EgressChange } from "./bindings/EgressChange";
+import type { EgressChanged } from "./bindings/EgressChanged";
+import type { EgressExplained } from "./bindings/EgressExplained";
+import type { EgressMode } from "./bindings/EgressMode";
+import type { EgressSuggested } from "./bindings/EgressSuggested";
+import type { EgressView } from "./bindings/EgressView";
 import type { Grant } from "./bindings/Grant";
 import type { GrantId } from "./bindings/GrantId";
 import type { HostEvent } from "./bindings/HostEvent";
@@ -25,6 +32,7 @@ import type { Question } from "./bindings/Question";
 import type { QuestionId } from "./bindings/QuestionId";
 import type { Request } from "./bindings/Request";
 import type { SecretId } from "./bindings/SecretId";
+import type { SecretScope } from "./bindings/SecretScope";
 import type { SecretView } from "./bindings/SecretView";
 import type { Tried } from "./bindings/Tried";
 import type { Verdict } from "./bindings/Verdict";
@@ -45,9 +53,9 @@ const RETRY_MS = 1000;
 export const PAGES = ["inbox", "boxes", "new", "activity", "credentials", "integrations", "rules", "settings", "check-up", "welcome"] as const;
 export type Page = (typeof PAGES)[number] | "box";
 /** What of a box its page shows. */
-export const TABS = ["overview", "logs", "services", "terminal", "screen", "files", "activity"] as const;
+export const TABS = ["overview", "logs", "services", "terminal", "screen", "files", "network", "activity"] as const;
 export type Tab = (typeof TABS)[number];
-export type Verb = "start" | "stop" | "pause" | "resume" | "destroy" | "mute";
+export type Verb = "start" | "stop" | "pause" | "resume" | "destroy" | "mute" | "switch";
 
 /** What is going on with a box because of a verb. */
 export interface Doing {
@@ -429,6 +437,52 @@ export class AppState {
     });
   }
 
+  /** Gives a box another way out. Rejects, unlike the other verbs: its own form says why it did not happen. */
+  async switchEgress(id: BoxId, mode: EgressMode): Promise<void> {
+    if (this.doing[id]?.verb) throw new Error("Something else is being done with this box.");
+    this.doing[id] = { verb: "switch", problem: null };
+    try {
+      this.#putBox(await this.#call({ method: "switchEgress", params: { ...toBox(id), mode } }));
+    } finally {
+      delete this.doing[id];
+    }
+  }
+
+  /** How a box stands with the network. */
+  egress(id: BoxId): Promise<EgressView> {
+    return this.#call({ method: "egress", params: toBox(id) });
+  }
+
+  /** Why a line of traffic was stopped. */
+  explainEgress(id: BoxId, event: string): Promise<EgressExplained> {
+    return this.#call({ method: "explainEgress", params: { ...toBox(id), event } });
+  }
+
+  /** Adds a rule, or says what it would change. */
+  changeEgress(change: EgressChange): Promise<EgressChanged> {
+    return this.#call({ method: "changeEgress", params: change });
+  }
+
+  /** The least policy under which a box's recorded traffic would have passed. */
+  suggestEgress(id: BoxId): Promise<EgressSuggested> {
+    return this.#call({ method: "suggestEgress", params: { ...toBox(id), since: null } });
+  }
+
+  /** How often a box called agents' APIs. */
+  apiUse(id: BoxId): Promise<ApiUse[]> {
+    return this.#call({ method: "apiUse", params: { ...toBox(id), since: null } });
+  }
+
+  /** A person's word on what a repository asks for, at the text that was shown. */
+  answerRepository(id: BoxId, digest: string, accept: boolean): Promise<EgressView> {
+    return this.#call({ method: "answerRepository", params: { ...toBox(id), digest, accept } });
+  }
+
+  /** Credentials may be put into requests to this host again. */
+  acknowledgeEcho(host: string): Promise<boolean> {
+    return this.#call({ method: "acknowledgeEcho", params: { host } });
+  }
+
   whatIfDestroyed(id: BoxId): Promise<Loss> {
     return this.#call({ method: "whatIfDestroyed", params: toBox(id) });
   }
@@ -540,16 +594,16 @@ export class AppState {
   }
 
   /** Sends a value on its way; no trace of it stays here. */
-  async setCredential(id: SecretId, value: string): Promise<void> {
-    await this.#call({ method: "setSecret", params: { id, value } });
+  async setCredential(id: SecretId, value: string, scope: SecretScope, hosts: string[] | null): Promise<void> {
+    await this.#call({ method: "setSecret", params: { id, value, scope, hosts } });
   }
 
-  async removeCredential(id: SecretId): Promise<void> {
-    await this.#call({ method: "removeSecret", params: { id } });
+  async removeCredential(id: SecretId, scope: SecretScope): Promise<void> {
+    await this.#call({ method: "removeSecret", params: { id, scope } });
   }
 
-  testCredential(id: SecretId): Promise<Tried> {
-    return this.#call({ method: "testSecret", params: { id } });
+  testCredential(id: SecretId, scope: SecretScope): Promise<Tried> {
+    return this.#call({ method: "testSecret", params: { id, scope } });
   }
 
   rules(): Promise<Grant[]> {

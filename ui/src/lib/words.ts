@@ -3,12 +3,15 @@
 import type { Agent } from "./bindings/Agent";
 import type { AgentState } from "./bindings/AgentState";
 import type { BoxState } from "./bindings/BoxState";
+import type { BoxView } from "./bindings/BoxView";
 import type { ControlError } from "./bindings/ControlError";
 import type { Level } from "./bindings/Level";
 import type { Outcome } from "./bindings/Outcome";
+import type { SecretScope } from "./bindings/SecretScope";
 import type { WhyDown } from "./bindings/WhyDown";
 import type { Surface } from "./bindings/Surface";
 import type { UnitState } from "./bindings/UnitState";
+import { visible } from "./visible";
 
 /** Said when a question went away and nothing told how. */
 export const NO_LONGER_OPEN = "This question is no longer open";
@@ -182,6 +185,31 @@ export function keptIn(place: string): string {
   return place === "file" ? "a file only you can read" : place;
 }
 
+/** Whose a credential is, as the middle of a sentence. */
+export function scopeWords(scope: SecretScope, boxes: readonly BoxView[]): string {
+  switch (scope.of) {
+    case "everybody":
+      return "every box";
+    case "project":
+      return `boxes of ${visible(scope.root)}`;
+    case "box":
+      return `the box ${boxes.find((box) => box.id === scope.id)?.name ?? scope.id}`;
+  }
+}
+
+/** Tells a credential from one of the same name that is somebody else's. */
+export function credentialKey(id: string, scope: SecretScope): string {
+  if (scope.of === "everybody") return id;
+  return `${id}@${scope.of === "box" ? scope.id : scope.root}`;
+}
+
+/** The hosts in a field, whatever is between them; the first that is none is an error. */
+export function parseHosts(text: string): string[] | { bad: string } {
+  const hosts = text.toLowerCase().split(/[\s,;]+/).filter((host) => host !== "");
+  const bad = hosts.find((host) => !/^(\*\.)?[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/.test(host));
+  return bad === undefined ? [...new Set(hosts)] : { bad };
+}
+
 /** The kinds of records the host writes, in the order a person looks for them. */
 export const KINDS = [
   "asked",
@@ -200,11 +228,16 @@ export const KINDS = [
   "credential-set",
   "credential-removed",
   "setting-changed",
+  "egress-mode",
+  "egress-policy",
+  "egress-repository",
+  "egress-echo",
+  "egress-unsafe",
 ];
 
-/** `rule-made` as “Rule made”. */
+/** `rule-made` as “Rule made”, `egress-mode` as “Network mode”. */
 export function kindWords(kind: string): string {
-  const words = kind.replaceAll("-", " ");
+  const words = kind.replace(/^egress-/, "network ").replaceAll("-", " ");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 

@@ -50,6 +50,7 @@ const STEPS: Record<string, () => Promise<void>> = {
   new: chooseFolder,
   [`box/${FIX_LOGIN}/logs`]: chooseLog,
   [`box/${FIX_LOGIN}/screen`]: seeScreen,
+  [`box/${FIX_LOGIN}/network`]: async () => void (await at("traffic-row")),
 };
 
 async function open(): Promise<void> {

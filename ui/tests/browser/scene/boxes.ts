@@ -25,6 +25,7 @@ export const boxes = (): BoxView[] => [
     logins: ["claude"],
     web: "http://fix-login.localhost:8080",
     screen: "http://127.0.0.1:49160",
+    egress: "balanced",
   }),
   sample.box({
     id: AUDIT_LOG,
@@ -34,6 +35,7 @@ export const boxes = (): BoxView[] => [
     image: IMAGE,
     createdAt: NOW - 26 * HOUR,
     agents: [{ agent: "codex", state: "waiting", since: NOW - 11 * MINUTE, hasLogin: false }],
+    egress: "observe",
   }),
   sample.box({
     id: NEW_THEME,

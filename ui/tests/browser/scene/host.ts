@@ -1,13 +1,13 @@
 // A host in which everything is as it is in the pictures, and stays so.
-import type { LongCall, StreamCall } from "../../../src/lib/backend";
+import type { Flowing, LongCall, StreamCall } from "../../../src/lib/backend";
 import type { HostEvent } from "../../../src/lib/bindings/HostEvent";
 import type { Request } from "../../../src/lib/bindings/Request";
-import type { Stream } from "../../../src/lib/bindings/Stream";
 import { FakeBackend } from "../../fake";
 import * as sample from "../../samples";
 import * as scene from "./boxes";
 import { NOW, then } from "./clock";
 import * as lists from "./lists";
+import * as network from "./network";
 import * as said from "./said";
 import { SceneScreen } from "./screen";
 import { settings } from "./settings";
@@ -29,6 +29,11 @@ export class SceneHost extends FakeBackend {
     this.on("grants", () => lists.rules());
     this.on("doctor", () => lists.checks());
     this.on("settings", () => ({ project: null, settings: settings(), problems: [] }));
+    this.on("egress", () => network.view());
+    this.on("explainEgress", ({ params }) => network.explained(params.event ?? ""));
+    this.on("changeEgress", () => network.changed());
+    this.on("suggestEgress", () => network.suggested());
+    this.on("apiUse", () => network.apiUse());
     this.on("audit", ({ params }) => {
       const of = params.target?.query;
       const fits = lists.activity().filter((record) => !of || record.boxId === of);
@@ -48,9 +53,13 @@ export class SceneHost extends FakeBackend {
     return call;
   }
 
-  override stream(what: Stream, onBytes: (bytes: Uint8Array) => void | Promise<void>): StreamCall {
+  override stream(what: Flowing, onBytes: (bytes: Uint8Array) => void | Promise<void>): StreamCall {
     const call = super.stream(what, onBytes);
     const one = this.streams.at(-1);
+    if ("method" in what) {
+      queueMicrotask(() => one?.give(network.said()));
+      return call;
+    }
     if (what.kind === "screen" && one) return screen(call, one.give);
     const text = { log: said.boxLog, unitLog: said.unitLog, terminal: said.session, screen: null, unit: null }[what.kind];
     if (text) queueMicrotask(() => one?.give(text()));

@@ -64,6 +64,7 @@ export const credentials = (): SecretView[] => [
     about: "A personal access token for github.com with access to the project's repository",
     setAt: NOW - 60 * DAY,
     lastUsed: NOW - 6 * MINUTE,
+    hosts: ["github.com", "api.github.com"],
   }),
   sample.credential({
     id: "linear.token",
@@ -137,6 +138,13 @@ export const rules = (): Grant[] => [
     sentence: "Let every box of shop-api comment on Linear issues of SHOP",
     createdAt: NOW - 9 * DAY,
     expiresAt: NOW - 9 * DAY + ALWAYS * 1000,
+  }),
+  sample.egressRule({
+    boxId: FIX_LOGIN,
+    scope: JSON.stringify({ scheme: "https", host: "sessions.example.com", port: 443, methods: ["GET", "HEAD", "OPTIONS"], prefix: "/.well-known/", action: "allow" }),
+    sentence: "Let fix-login read below /.well-known/ at sessions.example.com",
+    createdAt: NOW - 20 * MINUTE,
+    expiresAt: NOW + 40 * MINUTE,
   }),
 ];
 

@@ -36,5 +36,12 @@ export const settings = (): SettingView[] => [
   setting("integrations.github.autoApproveWrites", { takes: { kind: "bool" }, default: "false", about: "The service's writes do not ask." }),
   setting("integrations.linear.autoApproveWrites", { takes: { kind: "bool" }, default: "false", about: "The service's writes do not ask." }),
   setting("integrations.notion.autoApproveWrites", { takes: { kind: "bool" }, default: "false", about: "The service's writes do not ask." }),
+  setting("egress.mode", {
+    takes: { kind: "oneOf", words: ["locked", "balanced", "observe", "open"] },
+    default: "open",
+    value: "balanced",
+    from: "global",
+    about: "How new boxes get out to the network.",
+  }),
   setting("claude.login", { takes: { kind: "bool" }, default: "true", about: "Boxes get your login of Claude Code." }),
 ];
