@@ -2,7 +2,7 @@
 //!
 //! `make bench` runs it on a release build, as an unprivileged person, with the real engine and
 //! desktop. It asserts nothing: a busy machine makes every absolute time meaningless, and a person
-//! reads the ratios. `bench supervisor`, `bench boxes`, `bench relay` and `bench desktop` measure one part.
+//! reads the ratios. `bench supervisor`, `boxes`, `relay`, `egress` and `desktop` measure one part.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../e2e/world.rs"]
@@ -11,6 +11,7 @@ mod world;
 
 mod boxes;
 mod desktop;
+mod egress;
 mod measure;
 mod raw;
 mod relay;
@@ -32,8 +33,11 @@ fn main() {
     if wanted("supervisor") {
         supervisor::run();
     }
-    // It needs neither an engine nor a host.
-    if only.as_deref() == Some("supervisor") {
+    if wanted("egress") {
+        egress::run();
+    }
+    // The first needs neither an engine nor a host, the second a host of its own.
+    if matches!(only.as_deref(), Some("supervisor" | "egress")) {
         return;
     }
     let raw = Raw::connect();

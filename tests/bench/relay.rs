@@ -100,20 +100,20 @@ fn wait_until_written(world: &World) {
     });
 }
 
-struct Seen {
-    per_second: f64,
+pub struct Seen {
+    pub per_second: f64,
     times: Vec<Duration>,
 }
 
 impl Seen {
-    fn new(mut times: Vec<Duration>, span: Duration) -> Self {
+    pub fn new(mut times: Vec<Duration>, span: Duration) -> Self {
         times.sort();
         #[allow(clippy::cast_precision_loss, reason = "a few million at most")]
         let per_second = times.len() as f64 / span.as_secs_f64();
         Self { per_second, times }
     }
 
-    fn at(&self, percent: usize) -> Duration {
+    pub fn at(&self, percent: usize) -> Duration {
         let at = (self.times.len() * percent / 100).min(self.times.len() - 1);
         self.times[at]
     }
