@@ -36,7 +36,7 @@ fn secret(world: &World, id: &str) -> Value {
 fn a_credential_is_stored_tried_and_removed_for_good() {
     let trello = Service::start(r#"{"id":"5abbe4b7ddc1b351ef961414","username":"ada"}"#);
     let world = world(&trello);
-    let (out, _) = ends(world.agentbox(&["secrets", "test", "trello.token"]), 1);
+    let (out, _) = ends(world.agentbox(&["secrets", "test", "trello.token"]), 4);
     assert!(
         out.contains("not stored") && out.contains("agentbox secrets set trello.token"),
         "{out}"

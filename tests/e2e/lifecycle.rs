@@ -446,6 +446,11 @@ fn boxes_come_back_after_an_engine_went_down() {
     });
     door.open();
     becomes(&world, "worked", "stopped");
+    let why = |name: &str| {
+        let all = world.json(&["list"])["boxes"].as_array().unwrap().clone();
+        all.iter().find(|b| b["name"] == name).unwrap()["down"]["why"]["kind"].clone()
+    };
+    assert_eq!((why("worked"), why("rests")), ("engineGone".into(), "person".into()));
     let done = world.json(&["recover", "--all"]);
     let outcome = |name: &str| {
         let all = done["recovery"]["boxes"].as_array().unwrap();

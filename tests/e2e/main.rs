@@ -35,6 +35,8 @@ mod desktop_parts;
 mod doctor;
 mod down;
 mod editor;
+mod egress;
+mod egress_clients;
 mod engine_restart;
 mod faults;
 mod full_disk;

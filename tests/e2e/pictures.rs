@@ -39,7 +39,8 @@ const PAGES: [&str; 10] = [
 ];
 /// The box of the samples whose page is pictured.
 const BOX: &str = "b4f1c02a7";
-const TABS: [&str; 7] = ["overview", "logs", "services", "terminal", "screen", "files", "activity"];
+const TABS: [&str; 8] =
+    ["overview", "logs", "services", "terminal", "screen", "files", "network", "activity"];
 const HOW: &str = "\
 See target/e2e/pic-*.png for what they look like now, target/e2e/differs-*.png for where they differ, and the head of \
 tests/e2e/pictures.rs for how to take that over.";

@@ -35,7 +35,8 @@ const PAGES: [(&str, &str); 10] = [
     ("check-up", "Check-up"),
     ("welcome", "AgentBox"),
 ];
-const TABS: [&str; 7] = ["overview", "logs", "services", "terminal", "screen", "files", "activity"];
+const TABS: [&str; 8] =
+    ["overview", "logs", "services", "terminal", "screen", "files", "network", "activity"];
 
 fn id(testid: &str) -> String {
     format!("[data-testid='{testid}']")
