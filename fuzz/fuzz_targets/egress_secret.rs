@@ -84,8 +84,10 @@ fuzz_target!(|text: &str| {
         }
         Err(e) => {
             assert!(found.is_empty(), "{found:?}");
-            let said = e.to_string();
-            assert!(value.trim().len() < 8 || !said.contains(value.trim()), "{said}");
+            // What is said is the same of another value of this shape: none of it is in the text.
+            let other = value.replace(|c: char| c.is_ascii_alphanumeric(), "q");
+            let said = runtime.block_on(vault.set(&scope, &id, Value::new(other)));
+            assert_eq!(said.expect_err("the same fault").to_string(), e.to_string());
         }
     }
     assert_eq!(std::fs::read_to_string(around.path().join("canary")).expect("a canary"), "untouched");

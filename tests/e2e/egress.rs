@@ -376,6 +376,16 @@ fn a_box_changes_sides_and_keeps_its_files() {
         "502 upstream_unreachable"
     );
     assert!(curl(&world, "turn", &format!("-d x {}", web.url("/other"))).0.starts_with("403"));
+    // A policy that cannot be read does not leave the looser one in force.
+    let file = world.home().join("egress.yaml");
+    std::fs::write(&file, "domains: [").unwrap();
+    world.agentbox(&["egress", "mode", "turn", "locked", "--yes"]);
+    let shut = curl(&world, "turn", &format!("-d x https://{NOWHERE}/")).0;
+    assert!(shut.starts_with("503") || shut.contains("policy_unavailable"), "{shut}");
+    std::fs::write(&file, reads(&web)).unwrap();
+    world.ok(&["egress", "reload"]);
+    assert!(curl(&world, "turn", &format!("-d x https://{NOWHERE}/")).0.contains("403"));
+    world.ok(&["egress", "mode", "turn", "observe", "--yes"]);
     let suggested = world.json(&["egress", "suggest", "turn"]);
     assert!(suggested.to_string().contains("/v1/a"), "{suggested}");
     world.ok(&["egress", "mode", "turn", "open", "--yes"]);

@@ -165,11 +165,6 @@ impl Authority {
         Ok(config)
     }
 
-    /// Nothing would have to be signed for this host.
-    pub(crate) fn has_leaf(&self, host: &HostName, now: SystemTime) -> bool {
-        self.signer(now).is_ok_and(|by| self.leaves().find(host, &by, now).is_some())
-    }
-
     fn signer(&self, now: SystemTime) -> Result<Arc<Generation>, AuthorityError> {
         let none = || AuthorityError::Certificate("there is no authority".into());
         signer(&self.generations(), now).cloned().ok_or_else(none)

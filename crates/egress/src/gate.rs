@@ -14,7 +14,7 @@ use crate::host_name::HostName;
 use crate::new_rule::{Asked, NewRule};
 use crate::policy::{Action, HostPattern, PathKind, PathRule};
 use crate::ports::{Answer, Ask, Gate, Told};
-use crate::request::Scheme;
+use crate::request::{READS, Scheme};
 use approvals::{Asker, BoxFuture, Broker, Said, Terms, WhenNobody};
 use protocol::question::{Breadth, Outcome, Reach};
 use protocol::{BoxId, SecretId};
@@ -100,15 +100,12 @@ pub trait Keep: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<(), String>>;
 }
 
-const READS: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
-
 impl NewRule {
     /// What was asked and what is near it: the same kind of request, below the same two folders.
     fn near(ask: &Ask) -> Self {
-        let path = path_of(ask);
-        let (kind, text) = match folder(path) {
+        let (kind, text) = match folder_of(ask) {
             Some(folder) => (PathKind::Prefix, folder),
-            None => (PathKind::Exact, path.to_owned()),
+            None => (PathKind::Exact, path_of(ask).to_owned()),
         };
         let path = Some(PathRule { kind, text, ignore_case: false });
         Self { path, ..Self::of_host(ask) }
@@ -127,7 +124,12 @@ impl NewRule {
             path: None,
             websocket: ask.websocket,
             action: Action::Allow,
-            asked: Some(Asked { method: ask.method.clone(), target: ask.path.clone() }),
+            asked: Some(Asked {
+                method: ask.method.clone(),
+                // It is written down, and a value of a query may be a password.
+                target: path_of(ask).to_owned(),
+                secrets: ask.secrets.clone(),
+            }),
         }
     }
 
@@ -137,8 +139,9 @@ impl NewRule {
     }
 }
 
+/// It takes and brings nothing, but for what is in its address.
 fn is_read(ask: &Ask) -> bool {
-    READS.contains(&ask.method.as_str()) && !ask.websocket
+    READS.contains(&ask.method.as_str()) && !ask.websocket && ask.length == Some(0)
 }
 
 fn path_of(ask: &Ask) -> &str {
@@ -146,7 +149,8 @@ fn path_of(ask: &Ask) -> &str {
 }
 
 /// The first two folders of a path that has more than them.
-fn folder(path: &str) -> Option<String> {
+fn folder_of(ask: &Ask) -> Option<String> {
+    let path = path_of(ask);
     let ends = path.match_indices('/').map(|(at, _)| at).nth(2)?;
     (ends + 1 < path.len()).then(|| path[..=ends].to_owned())
 }
@@ -162,14 +166,15 @@ struct Key {
     /// Folders for what reads, the whole address for what sends.
     below: String,
     websocket: bool,
+    /// Of a body: what was shown as twelve bytes is no yes to more.
+    length: Option<u64>,
     secrets: Vec<SecretId>,
 }
 
 impl Key {
     fn of(ask: &Ask) -> Self {
         let (method, below) = if is_read(ask) {
-            let path = path_of(ask);
-            ("read".to_owned(), folder(path).unwrap_or_else(|| path.to_owned()))
+            ("read".to_owned(), folder_of(ask).unwrap_or_else(|| ask.path.clone()))
         } else {
             (ask.method.clone(), ask.path.clone())
         };
@@ -186,6 +191,7 @@ impl Key {
             method: ask.method.clone(),
             below: ask.path.clone(),
             websocket: ask.websocket,
+            length: ask.length,
             secrets: ask.secrets.clone(),
         }
     }

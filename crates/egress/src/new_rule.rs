@@ -10,6 +10,7 @@ use crate::policy::{
     Verdict,
 };
 use crate::request::{CanonicalRequest, Scheme, Target};
+use protocol::SecretId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -32,7 +33,11 @@ pub struct NewRule {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     pub method: String,
+    /// Without its query.
     pub target: String,
+    /// The credentials that were named in the question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<SecretId>,
 }
 
 /// As it is written down.
@@ -133,27 +138,45 @@ impl NewRule {
     }
 }
 
+impl Rule {
+    /// The same answer, with what goes along with a rule that asked.
+    fn as_answered(&self, was: &Rule) -> Self {
+        let (transform, push) = (was.transform.clone(), was.push.clone());
+        Self { transform, push, max_body: was.max_body, ..self.clone() }
+    }
+
+    /// What goes along with a request besides itself is the same.
+    pub(crate) fn goes_with(&self, other: &Rule) -> bool {
+        self.transform == other.transform
+            && self.push == other.push
+            && self.max_body == other.max_body
+    }
+
+    pub(crate) fn goes_alone(&self) -> bool {
+        self.transform.is_none() && self.push.is_none() && self.max_body.is_none()
+    }
+}
+
 impl Policy {
     /// The policy with a person's rules for the box on top.
     #[must_use]
     pub fn with_rules<'a>(&self, rules: impl IntoIterator<Item = &'a NewRule>) -> Self {
         let mut policy = self.clone();
         for new in rules {
-            let mut rule = new.rule();
+            let rule = new.rule();
             if new.action == Action::Deny {
                 let (host, origin) = (new.host.clone(), rule.origin.clone());
                 policy.deny.push(Denial { host, rules: Some(vec![rule]), reason: None, origin });
                 continue;
             }
-            if let Some((_, was)) = self.asked_rule(new) {
-                rule.transform.clone_from(&was.transform);
-                rule.push.clone_from(&was.push);
-                rule.max_body = was.max_body;
-            }
+            // With what the rule that asked has, for where that one asks; without it for everywhere else.
+            let asked = self.asked_rule(new).map(|(_, was)| rule.as_answered(was));
             let record = policy.record_for(&new.host);
-            // What is carried unseen is compared with nothing.
-            if record.tls == Tls::Intercept && !record.rules.contains(&rule) {
-                record.rules.push(rule);
+            for rule in std::iter::once(rule).chain(asked) {
+                // What is carried unseen is compared with nothing.
+                if record.tls == Tls::Intercept && !record.rules.contains(&rule) {
+                    record.rules.push(rule);
+                }
             }
         }
         policy
@@ -164,7 +187,14 @@ impl Policy {
         self.asked_rule(new).is_some_and(|(_, rule)| rule.transform.is_some())
     }
 
-    /// The rule at which a person was asked.
+    /// The wildcard that speaks for the host of a rule so far. An entry of that host in a file speaks in
+    /// its place, and what the wildcard holds back is not held back there any more.
+    pub fn wildcard_for(&self, new: &NewRule) -> Option<&HostPattern> {
+        let spoke = self.records.iter().find(|record| new.host.is_within(&record.host))?;
+        Some(&spoke.host).filter(|host| **host != new.host && host.is_wildcard())
+    }
+
+    /// The rule at which a person was asked, if it still puts in what they were shown.
     fn asked_rule(&self, new: &NewRule) -> Option<(&Record, &Rule)> {
         let (asked, HostPattern::Exact(host)) = (new.asked.as_ref()?, &new.host) else {
             return None;
@@ -177,10 +207,8 @@ impl Policy {
             target: Target::parse(&asked.target).ok()?,
             websocket: new.websocket,
         };
-        match self.decide(&request) {
-            Verdict::Ask(Some(at)) => self.rule(at),
-            _ => None,
-        }
+        let Verdict::Ask(Some(at)) = self.decide(&request) else { return None };
+        self.rule(at).filter(|(_, rule)| rule.secrets().eq(asked.secrets.iter()))
     }
 
     /// The record of exactly this pattern, made of the one that spoke for it so far.

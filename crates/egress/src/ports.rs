@@ -54,7 +54,7 @@ pub struct Ask {
     pub method: String,
     /// Canonical, whole.
     pub path: String,
-    /// The body's length, when it is known.
+    /// The body's length; none when it is not known before it is sent.
     pub length: Option<u64>,
     pub websocket: bool,
     /// Credentials that would be put in.

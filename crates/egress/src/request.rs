@@ -51,6 +51,9 @@ pub struct CanonicalRequest {
     pub websocket: bool,
 }
 
+/// Methods that take something and bring nothing.
+pub const READS: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
+
 /// A method as it is compared and sent on. What would echo a request, or open a tunnel in a tunnel, is
 /// never sent.
 pub fn method(text: &str) -> Result<String, Reason> {

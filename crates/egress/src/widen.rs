@@ -6,10 +6,8 @@
 use crate::new_rule::NewRule;
 use crate::policy::{Action, HostPattern, PathKind, Policy, RISKY_PORTS, Rule};
 use crate::ports::Ask;
-use crate::request::Scheme;
+use crate::request::{READS, Scheme};
 use std::collections::BTreeSet;
-
-const READS: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 
 impl NewRule {
     /// Besides the one request that was asked about.

@@ -68,6 +68,8 @@ pub struct Core {
     pub queue: crate::queue::Queue,
     /// What boxes send out.
     pub egress: crate::egress::Egress,
+    /// One record is changed at a time.
+    pub(crate) changing: tokio::sync::Mutex<()>,
     /// Credentials for that.
     pub resolver: Arc<crate::credentials::Resolver>,
 }
@@ -257,6 +259,7 @@ impl Core {
             adding_up: tokio::sync::Mutex::default(),
             queue: crate::queue::Queue::default(),
             egress: crate::egress::Egress::default(),
+            changing: tokio::sync::Mutex::default(),
             resolver,
         }
     }

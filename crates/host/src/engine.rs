@@ -175,6 +175,7 @@ impl Core {
         match boxes.subnets().await {
             Ok(all) => {
                 self.state().subnets = all.iter().filter_map(|net| net.parse().ok()).collect();
+                self.surround();
             }
             Err(e) => tracing::debug!("the engine's networks are not known: {e}"),
         }

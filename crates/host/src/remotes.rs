@@ -62,8 +62,38 @@ impl Core {
         self.change(record, "box-changed", summary, serde_json::json!({ "publish": to })).await
     }
 
-    /// Keeps a changed record and lets the relay know.
+    /// Keeps a changed record and lets the relay know. How the box gets out stays as it is by then,
+    /// whenever the record was read: only [`Core::change_side`] changes that.
     pub(crate) async fn change(
+        self: &Arc<Self>,
+        record: boxes::Record,
+        kind: &'static str,
+        summary: String,
+        data: serde_json::Value,
+    ) -> Result<(), ControlError> {
+        let _one = self.changing.lock().await;
+        let record = match self.record(&record.id) {
+            Some(boxes::Record { container, network, egress, files, .. }) => {
+                boxes::Record { container, network, egress, files, ..record }
+            }
+            None => record,
+        };
+        self.put_record(record, kind, summary, data).await
+    }
+
+    /// The same for one that changes sides.
+    pub(crate) async fn change_side(
+        self: &Arc<Self>,
+        record: boxes::Record,
+        kind: &'static str,
+        summary: String,
+        data: serde_json::Value,
+    ) -> Result<(), ControlError> {
+        let _one = self.changing.lock().await;
+        self.put_record(record, kind, summary, data).await
+    }
+
+    async fn put_record(
         self: &Arc<Self>,
         record: boxes::Record,
         kind: &'static str,

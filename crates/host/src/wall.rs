@@ -135,7 +135,7 @@ impl Core {
         let (from, to) = (before.egress.as_str(), after.egress.as_str());
         let summary = format!("Box {} goes out by {to}, not {from}", after.name);
         let data = serde_json::json!({ "from": from, "to": to });
-        self.change(after, "egress-mode", summary, data).await
+        self.change_side(after, "egress-mode", summary, data).await
     }
 
     /// The box as it was, and why it is not as wanted. Where not even that can be written down, what is

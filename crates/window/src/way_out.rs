@@ -12,10 +12,10 @@ use protocol::control::{ControlError, CreateBox, Request, Target};
 use protocol::egress::{
     EgressAction, EgressChange, EgressChanged, EgressMode, EgressPlace, EgressView,
 };
-use protocol::question::Grant;
+use protocol::question::{Grant, Question, Reach, Verdict};
 use protocol::text::shortened;
 use protocol::window::{SettingFrom, SettingsView};
-use protocol::{BoxId, GrantId};
+use protocol::{BoxId, GrantId, QuestionId};
 use serde_json::Value;
 
 /// Of a rule or a difference, in the question.
@@ -55,6 +55,15 @@ impl Window {
                     self.says(&Request::Egress { target: target.clone() })?;
                 let diff = asked_for(view, digest)?;
                 Ok(Some(accepting(&of, digest, &diff)))
+            }
+            Request::Answer { id, verdict: Verdict::Remember { reach, .. }, .. }
+                if *reach != Reach::Box =>
+            {
+                let all: Option<Vec<Question>> = self.says(&Request::Questions)?;
+                let Some(all) = all else { return Ok(Some(remembering(id, None, *reach))) };
+                let question = all.iter().find(|question| question.id == *id);
+                let about_way_out = question.filter(|q| q.method.starts_with(FAMILY));
+                Ok(about_way_out.map(|question| remembering(id, Some(question), *reach)))
             }
             Request::AcknowledgeEcho { host } => Ok(Some(trusting(host))),
             Request::RevokeGrant { id } => self.undenied(id),
@@ -239,7 +248,21 @@ fn asked_for(view: Option<EgressView>, digest: &str) -> Result<Vec<String>, Cont
     let Some(view) = view else { return Ok(Vec::new()) };
     let asked = view.repository.filter(|asked| asked.digest == digest);
     let changed = || usage("What the repository asks for has changed: read it again.");
-    Ok(asked.ok_or_else(changed)?.diff)
+    let diff = asked.ok_or_else(changed)?.diff;
+    let fits = |line: &&str| line.chars().count() <= MOST_OF_LINE;
+    let whole = changes(&diff).count() <= MOST_LINES && changes(&diff).all(|line| fits(&line));
+    if !whole {
+        let text = "What the repository asks for is too long to be shown in a question.";
+        return Err(
+            usage(text).hint("Read and accept it at a terminal: agentbox egress repository")
+        );
+    }
+    Ok(diff)
+}
+
+/// What goes and what comes.
+fn changes(diff: &[String]) -> impl Iterator<Item = &str> {
+    diff.iter().map(String::as_str).filter(|line| !line.starts_with(' '))
 }
 
 fn accepting(of: &Of, digest: &str, diff: &[String]) -> Loosening {
@@ -250,9 +273,28 @@ fn accepting(of: &Of, digest: &str, diff: &[String]) -> Loosening {
             "What it allows then passes without a question, until its text changes. {TRUSTED}"
         ),
         of: format!("For the boxes of {}", of.project()),
-        shows: cut(diff.iter().map(String::as_str).filter(|line| !line.starts_with(' '))),
+        shows: changes(diff).map(|line| shortened(line, MOST_OF_LINE)).collect(),
         command: words(&["agentbox", "egress", "repository", &name, "--accept", &digest]),
         verb: "Accept it",
+    }
+}
+
+/// A yes that holds for other boxes, too.
+fn remembering(id: &QuestionId, question: Option<&Question>, reach: Reach) -> Loosening {
+    let project = question.map(|question| shortened(&question.project, MOST_WORDS));
+    let of = match (reach, project) {
+        (Reach::Project | Reach::Box, Some(project)) => format!("For every box of {project}"),
+        (Reach::Project | Reach::Box, None) => "For every box of its project".to_owned(),
+        (Reach::Everywhere, _) => "For every box".to_owned(),
+    };
+    let reach = if reach == Reach::Everywhere { "everywhere" } else { "project" };
+    Loosening {
+        title: "Remember this for more than one box?".to_owned(),
+        allows: format!("Boxes then send such requests without a question. {TRUSTED}"),
+        of,
+        shows: question.map(|q| shortened(&q.title, MOST_OF_LINE)).into_iter().collect(),
+        command: words(&["agentbox", "approve", &id.to_string(), "--reach", reach]),
+        verb: "Remember it",
     }
 }
 

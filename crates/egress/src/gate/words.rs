@@ -121,10 +121,10 @@ fn facts(ask: &Ask, offer: &Offer<'_>, shown: &str) -> Vec<Fact> {
         ),
         None => fact("Asked because", "no rule speaks of it".to_owned()),
     }
-    if is_read(ask) {
+    if is_read(ask) && super::folder_of(ask).is_some() {
         fact(
             "A yes also covers",
-            format!("what it reads {} while this is open", below(offer.near)),
+            format!("what it reads {}, with any query, while this is open", below(offer.near)),
         );
     }
     if let Some(why) = &ask.why {

@@ -47,7 +47,7 @@ fn new(host: HostPattern) -> NewRule {
 fn answered(host: &str, method: &str, target: &str) -> NewRule {
     NewRule {
         methods: Some(BTreeSet::from([method.to_owned()])),
-        asked: Some(Asked { method: method.into(), target: target.into() }),
+        asked: Some(Asked { method: method.into(), target: target.into(), secrets: Vec::new() }),
         ..new(exact(host))
     }
 }
@@ -155,8 +155,16 @@ fn an_answer_takes_the_credential_of_the_question_along_and_no_other() {
         unmatched: Unmatched::Ask,
         ..Policy::default()
     };
-    let rule =
-        NewRule { path: prefix("/v1/jobs/"), ..answered("api.example.com", "GET", "/v1/jobs/1") };
+    let answered_with = |secrets: &[&str]| {
+        let mut rule = NewRule {
+            path: prefix("/v1/jobs/"),
+            ..answered("api.example.com", "GET", "/v1/jobs/1")
+        };
+        let shown = secrets.iter().map(|secret| secret.parse().unwrap()).collect();
+        rule.asked.as_mut().unwrap().secrets = shown;
+        rule
+    };
+    let rule = answered_with(&["example.api"]);
     let policy = base.with_rules([&rule]);
     let Verdict::Allow(at) = policy.decide(&request("GET", "api.example.com", "/v1/jobs/2")) else {
         panic!("not allowed");
@@ -166,14 +174,23 @@ fn an_answer_takes_the_credential_of_the_question_along_and_no_other() {
     assert_eq!(chosen.origin.to_string(), "grants");
     let other = policy.decide(&request("GET", "api.example.com", "/v1/other"));
     assert!(matches!(other, Verdict::Ask(Some(_))), "{other:?}");
-    // The rule it was asked at now puts in another credential: that was not answered.
+    // One that was not named in the question, or another one by now: that was not answered.
+    let jobs = request("GET", "api.example.com", "/v1/jobs/2");
+    let silent = base.with_rules([&answered_with(&[])]).decide(&jobs);
+    assert!(matches!(silent, Verdict::Ask(Some(_))), "{silent:?}");
     let mut changed = base.clone();
     changed.records[0].rules[0].transform = with("other.api");
-    let policy = changed.with_rules([&rule]);
-    let Verdict::Allow(at) = policy.decide(&request("GET", "api.example.com", "/v1/jobs/2")) else {
-        panic!("not allowed");
-    };
-    assert_eq!(policy.rule(at).unwrap().1.transform, with("other.api"));
+    let verdict = changed.with_rules([&rule]).decide(&jobs);
+    assert!(matches!(verdict, Verdict::Ask(Some(_))), "{verdict:?}");
+    // A yes to the whole host is none to a credential where no rule puts one in.
+    let wide = NewRule { path: None, methods: None, ..rule };
+    let policy = base.with_rules([&wide]);
+    for (target, secret) in [("/v1/jobs/2", with("example.api")), ("/elsewhere", None)] {
+        let Verdict::Allow(at) = policy.decide(&request("GET", "api.example.com", target)) else {
+            panic!("{target} is not allowed");
+        };
+        assert_eq!(policy.rule(at).unwrap().1.transform, secret, "{target}");
+    }
 }
 
 #[test]

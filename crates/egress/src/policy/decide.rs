@@ -9,7 +9,8 @@
 //! read it so: another case, an escape, a doubled slash or a parameter does not get around a deny.
 
 use super::{
-    Action, Denial, PathKind, PathRule, Policy, Record, Rule, RuleRef, Tls, Unmatched, Verdict,
+    Action, Denial, Layer, PathKind, PathRule, Policy, Record, Rule, RuleRef, Tls, Unmatched,
+    Verdict,
 };
 use crate::host_name::HostName;
 use crate::request::{CanonicalRequest, Scheme, Target, is_forbidden, is_veiled, obliging};
@@ -133,7 +134,7 @@ impl Policy {
 
     /// What is compiled in holds for everyone, a person's own denies not for a box that is only observed.
     fn binds(&self, denial: &Denial) -> bool {
-        !self.observe || denial.origin.layer == super::Layer::Floor
+        !self.observe || denial.origin.layer == Layer::Floor
     }
 
     fn by_record(&self, request: &CanonicalRequest) -> Verdict {
@@ -188,20 +189,21 @@ impl Record {
         if fitting.is_empty() {
             return Err(self.why_none(request));
         }
-        fitting.retain(|(_, rule)| rule.websocket || !request.websocket);
+        // One that asks stays: what is to be asked about is not let through by a wider rule.
+        fitting
+            .retain(|(_, rule)| rule.websocket || !request.websocket || rule.action == Action::Ask);
         let best = |of: &dyn Fn(&Rule) -> bool| {
             let of = fitting.iter().filter(|(_, rule)| of(rule));
             of.max_by_key(|(index, rule)| (rule.says(), Reverse(*index))).copied()
         };
         let chosen = match best(&|rule| !rule.grant) {
             Some((at, rule)) if rule.action == Action::Allow => Some((at, rule)),
+            Some((_, rule)) if request.websocket && !rule.websocket => None,
             // An answer speaks for the credential that was shown with the question, and for no other.
             Some((at, rule)) => {
-                let same =
-                    |grant: &Rule| rule.transform.is_none() || grant.transform == rule.transform;
-                best(&|grant| grant.grant && same(grant)).or(Some((at, rule)))
+                best(&|grant| grant.grant && grant.goes_with(rule)).or(Some((at, rule)))
             }
-            None => best(&|rule| rule.grant),
+            None => best(&|rule| rule.grant && rule.goes_alone()),
         };
         chosen.map(|(at, rule)| (at, rule.action)).ok_or(Reason::WebsocketNotPermitted)
     }

@@ -94,6 +94,11 @@ impl Rule {
             grant: false,
         }
     }
+
+    /// Which credentials it puts in.
+    pub fn secrets(&self) -> impl Iterator<Item = &SecretId> {
+        self.transform.iter().flat_map(|transform| transform.headers.iter().map(|h| &h.secret))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord, Hash)]

@@ -43,7 +43,19 @@ impl Refusal {
     }
 
     fn told(&self) -> Option<&str> {
-        self.detail.as_deref().filter(|_| self.reason != Reason::PrivateAddress)
+        told(self.reason, self.detail.as_deref()?)
+    }
+}
+
+/// What of a detail a box may know: nothing of this computer's files, keychain or network.
+pub(super) fn told(reason: Reason, detail: &str) -> Option<&str> {
+    match reason {
+        Reason::PrivateAddress => None,
+        // The fault and the credential's name; what comes after that is for the person.
+        Reason::HeaderInjectionFailed => {
+            detail.match_indices(':').nth(1).map_or(Some(detail), |(at, _)| detail.get(..at))
+        }
+        _ => Some(detail),
     }
 }
 

@@ -21,7 +21,6 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use protocol::egress::{Reason, TrafficKind};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 /// A tunnel that was agreed to.
 pub(crate) struct Tunnel {
@@ -78,18 +77,12 @@ fn may_open(connection: &Connection, host: &HostName, port: u16) -> Result<bool,
         ConnectVerdict::Inspect => Ok(false),
         ConnectVerdict::Passthrough(_) => Ok(true),
         // Programs show what a server says and hide what a proxy says, so it is said inside.
-        ConnectVerdict::Unlisted | ConnectVerdict::Hopeless(_) if may_certify(connection, host) => {
+        ConnectVerdict::Unlisted | ConnectVerdict::Hopeless(_) if state.may_certify(host) => {
             Ok(false)
         }
         ConnectVerdict::Unlisted => Err(Reason::HostNotAllowed),
         ConnectVerdict::Refuse(reason) | ConnectVerdict::Hopeless(reason) => Err(reason),
     }
-}
-
-/// Names that nobody listed get only so many certificates.
-fn may_certify(connection: &Connection, host: &HostName) -> bool {
-    let authority = &connection.shared.deps.authority;
-    authority.has_leaf(host, SystemTime::now()) || connection.state.unlisted.take()
 }
 
 /// What the first bytes of a tunnel are.

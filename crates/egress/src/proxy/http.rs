@@ -322,8 +322,7 @@ async fn pass(
 /// Credentials that some rule of the host puts in; their placeholders may be sent there.
 fn at_home(policy: &Policy, host: &HostName) -> Vec<SecretId> {
     let Some((_, record)) = policy.record(host) else { return Vec::new() };
-    let transforms = record.rules.iter().filter_map(|rule| rule.transform.as_ref());
-    transforms.flat_map(|t| t.headers.iter().map(|header| header.secret.clone())).collect()
+    record.rules.iter().flat_map(Rule::secrets).cloned().collect()
 }
 
 /// A credential, or what stands for another one's, in the address or in a header.
@@ -390,24 +389,33 @@ async fn ask(
     rule: Option<RuleRef>,
     length: Option<u64>,
 ) -> Result<Told, Refusal> {
-    let transform = rule.and_then(|rule| policy.rule(rule)?.1.transform.clone());
-    let secrets = transform.iter().flat_map(|t| t.headers.iter().map(|h| h.secret.clone()));
-    let ask = Ask {
+    let ask = Ask { length, ..question(connection, policy, request, rule) };
+    match connection.shared.deps.gate.ask(ask).await {
+        Answer::Allowed(told) => Ok(told),
+        other => Err(other.refusal().unwrap_or(Reason::ApprovalDenied).into()),
+    }
+}
+
+/// What a person is asked about a request, with all that would be put into it.
+pub(super) fn question(
+    connection: &Connection,
+    policy: &Policy,
+    request: &CanonicalRequest,
+    rule: Option<RuleRef>,
+) -> Ask {
+    let secrets = rule.and_then(|rule| policy.rule(rule)).map(|(_, rule)| rule.secrets().cloned());
+    Ask {
         box_id: connection.state.id.clone(),
         scheme: request.scheme,
         host: request.host.clone(),
         port: request.port,
         method: request.method.clone(),
-        path: request.target.path().to_owned(),
-        length,
+        path: request.target.to_text(),
+        length: Some(0),
         websocket: request.websocket,
-        secrets: secrets.collect(),
+        secrets: secrets.into_iter().flatten().collect(),
         rule: rule.and_then(|rule| policy.seen(rule)),
         why: None,
-    };
-    match connection.shared.deps.gate.ask(ask).await {
-        Answer::Allowed(told) => Ok(told),
-        other => Err(other.refusal().unwrap_or(Reason::ApprovalDenied).into()),
     }
 }
 

@@ -4,15 +4,15 @@
 //! for something before it tries. Nothing here grants anything: a question raised here is answered by the
 //! person, on the person's side.
 
-use super::answer::{Asked, Refusal, hint, refuse};
+use super::answer::{Asked, Refusal, hint, refuse, told};
 use super::body::{Body, full};
 use super::serve::Connection;
 use crate::check;
 use crate::host_name::HostName;
 use crate::line::Line;
-use crate::policy::{Policy, ShimKind};
+use crate::policy::{Policy, ShimKind, is_reserved};
 use crate::ports::{Answer, Ask};
-use crate::request::{CanonicalRequest, QueryMap};
+use crate::request::{CanonicalRequest, QueryMap, READS};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -96,11 +96,11 @@ fn why(connection: &Connection, query: &QueryMap) -> Response<Body> {
 fn shown(line: Traffic) -> Why {
     let reason = line.reason.unwrap_or(Reason::BadRequest);
     let hint = hint(reason, &Asked::of_line(&line)).unwrap_or_default();
-    let tells = reason != Reason::PrivateAddress;
+    let detail = line.detail.as_deref().and_then(|detail| told(reason, detail)).map(str::to_owned);
     let port = line.port.filter(|port| ![80, 443].contains(port)).map(|port| format!(":{port}"));
     let place = [line.host, port, line.path].map(Option::unwrap_or_default).concat();
     let request = format!("{} {place}", line.method.unwrap_or_default()).trim_start().to_owned();
-    Why { event: line.id, reason, request, detail: line.detail.filter(|_| tells), hint }
+    Why { event: line.id, reason, request, detail, hint }
 }
 
 /// What would become of a request that is not made.
@@ -149,24 +149,18 @@ async fn ask(connection: &Connection, policy: &Policy, body: Incoming) -> Respon
         (EgressVerdict::Allow | EgressVerdict::Observe, reason) => {
             return granted(true, reason.unwrap_or(Reason::RuleMatched));
         }
+        (EgressVerdict::Ask, _) => {}
+        // A host or a part of it that nobody has spoken of can be asked for, where the web is.
+        (_, Some(Reason::HostNotAllowed | Reason::NoRuleMatched))
+            if request.port == request.scheme.port() && !is_reserved(&request.host) => {}
         // What a policy denies is not for a box to ask about.
-        (_, Some(reason @ (Reason::DeniedByRule | Reason::MethodForbidden))) => {
-            return granted(false, reason);
-        }
-        _ => {}
+        (_, reason) => return granted(false, reason.unwrap_or(Reason::HostNotAllowed)),
     }
     let raised = Ask {
-        box_id: connection.state.id.clone(),
-        scheme: request.scheme,
-        host: request.host.clone(),
-        port: request.port,
-        method: request.method.clone(),
-        path: request.target.path().to_owned(),
-        length: None,
-        websocket: false,
-        secrets: Vec::new(),
-        rule: None,
+        // What it would send is not known, unless it only reads.
+        length: READS.contains(&request.method.as_str()).then_some(0),
         why: Some(wish.reason.chars().take(MOST_WHY).collect()),
+        ..super::http::question(connection, policy, &request, would.rule)
     };
     let answer = connection.shared.deps.gate.ask(raised).await;
     match answer {

@@ -48,7 +48,7 @@ use protocol::egress::Traffic;
 use protocol::{BoxId, BoxName, SecretId};
 use rustls::RootCertStore;
 use sha2::{Digest, Sha256};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
@@ -171,6 +171,8 @@ pub(crate) struct BoxState {
     requests: Arc<Semaphore>,
     turning_away: Arc<Semaphore>,
     unlisted: Bucket,
+    /// Names that nobody listed and that it was given a certificate for.
+    certified: Mutex<HashSet<HostName>>,
     alarms: Bucket,
 }
 
@@ -220,6 +222,7 @@ impl Proxy {
             requests: Arc::new(Semaphore::new(limits.requests_per_box)),
             turning_away: Arc::new(Semaphore::new(TURNED_AWAY)),
             unlisted: Bucket::new(limits.unlisted),
+            certified: Mutex::default(),
             alarms: Bucket::new(ALARMS),
         });
         self.shared.boxes().insert(setup.id, state);
@@ -317,7 +320,27 @@ impl Shared {
     }
 }
 
+/// Names a box is remembered to have a certificate for.
+const MOST_CERTIFIED: usize = 1024;
+
 impl BoxState {
+    /// Names that nobody listed get only so many certificates. By what this box has had alone: that another
+    /// one has been there is not for it to find out.
+    fn may_certify(&self, host: &HostName) -> bool {
+        let mut certified = self.certified.lock().unwrap_or_else(PoisonError::into_inner);
+        if certified.contains(host) {
+            return true;
+        }
+        let may = self.unlisted.take();
+        if may {
+            if certified.len() >= MOST_CERTIFIED {
+                certified.clear();
+            }
+            certified.insert(host.clone());
+        }
+        may
+    }
+
     pub fn placeholders(&self) -> Arc<[Placeholder]> {
         self.placeholders.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -484,3 +484,37 @@ async fn a_fault_in_the_store_ends_one_request() {
         assert_eq!(client.get("https://api.ex.com/public/a").await.text(), "hello");
     }
 }
+
+#[tokio::test]
+async fn a_question_is_about_all_that_is_sent_and_put_in() {
+    let with = Rule {
+        transform: bearer("ex.token", OnExisting::Fail),
+        action: agentbox_egress::policy::Action::Ask,
+        path: path(PathKind::Prefix, "/v1/"),
+        ..rule()
+    };
+    let world = world(allow(vec![record("api.ex.com", vec![with])]));
+    world.gate.yes();
+    let _server = Server::hello(&world, "api.ex.com").await;
+    for client in [Client::new(&world), Client::h2(&world)] {
+        client.get("https://api.ex.com/v1/a?key=1").await;
+        client.send(Request::get("https://api.ex.com/v1/a").body("data".into()).unwrap()).await;
+    }
+    // Before it tries, a box asks for the same.
+    let wish = r#"{"host":"api.ex.com","path":"/v1/a","reason":"to see"}"#;
+    let wish = Request::post("http://egress.agentbox.internal/request").body(wish.into()).unwrap();
+    Client::new(&world).send(wish).await;
+    let asked = world.gate.asked();
+    let whole: Vec<_> = asked.iter().map(|ask| (ask.path.as_str(), ask.length)).collect();
+    let twice = [("/v1/a?key=1", Some(0)), ("/v1/a", Some(4))];
+    assert_eq!(whole, [&twice[..], &twice[..], &[("/v1/a", Some(0))]].concat());
+    assert!(asked.iter().all(|ask| ask.secrets[0].as_str() == "ex.token" && ask.rule.is_some()));
+    // What a policy does not leave to a person is not for a box to ask for.
+    for host in ["host.agentbox.internal", "x.agentbox.internal"] {
+        let wish = format!(r#"{{"host":"{host}","reason":"please"}}"#);
+        let wish = Request::post("http://egress.agentbox.internal/request").body(wish.into());
+        let got = Client::new(&world).send(wish.unwrap()).await;
+        assert!(got.text().contains(r#""granted":false"#), "{}", got.text());
+    }
+    assert_eq!(world.gate.asked().len(), asked.len());
+}

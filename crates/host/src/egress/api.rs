@@ -121,9 +121,8 @@ impl Api {
         })?;
         let would = policy.would(&request);
         let rule = would.rule.and_then(|at| policy.rule(at));
-        let transform = rule.and_then(|(_, rule)| rule.transform.as_ref());
         let injects: Vec<SecretId> =
-            transform.iter().flat_map(|t| t.headers.iter().map(|h| h.secret.clone())).collect();
+            rule.iter().flat_map(|(_, rule)| rule.secrets().cloned()).collect();
         let shown = format!(
             "{}://{}{}{}",
             request.scheme.as_str(),

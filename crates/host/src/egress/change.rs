@@ -113,11 +113,16 @@ impl Core {
         let policy = self.policy_for(who).await;
         let mut widens: Vec<String> = Vec::new();
         for rule in &rules {
-            let more = match &policy {
+            let mut more = match &policy {
                 Some(policy) => rule.widens(policy),
                 // Nothing can be said against it, so everything has to be.
                 None => rule.widens(&Policy::default()),
             };
+            let in_file = change.place != EgressPlace::Box && rule.action != Action::Deny;
+            let wildcard = policy.as_ref().and_then(|policy| policy.wildcard_for(rule));
+            if let Some(wildcard) = wildcard.filter(|_| in_file) {
+                more.push(format!("what {wildcard} says no longer counts for {}", rule.host));
+            }
             widens
                 .extend(more.into_iter().filter(|word| !widens.contains(word)).collect::<Vec<_>>());
         }

@@ -7,8 +7,10 @@ use crate::store::Store;
 use egress::ports::Log;
 use protocol::BoxId;
 use protocol::egress::{Traffic, TrafficAction, TrafficKind};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +20,10 @@ const WAITING: usize = 4096;
 const BATCH: usize = 256;
 /// What a reader waits for lines on their way.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Lines about what was refused that are taken of one box in [`WHILE`]; further ones are counted. So a box that
+/// is refused a lot leaves room for what others have to say.
+const REFUSED: u32 = 500;
+const WHILE: Duration = Duration::from_secs(10);
 /// Lines between two looks at what is old.
 const TRIM_EVERY: usize = 2048;
 
@@ -28,6 +34,7 @@ pub struct Lines {
     /// How many were written, for those who read what they just caused.
     written: watch::Sender<u64>,
     taken: AtomicU64,
+    refused: Mutex<HashMap<BoxId, (Instant, u32)>>,
 }
 
 impl Lines {
@@ -35,8 +42,8 @@ impl Lines {
         let (waiting, inbox) = mpsc::channel(WAITING);
         let live = broadcast::channel(1024).0;
         let written = watch::channel(0).0;
-        let lines =
-            Self { waiting, dropped: AtomicU64::new(0), live, written, taken: AtomicU64::new(0) };
+        let (dropped, taken) = (AtomicU64::new(0), AtomicU64::new(0));
+        let lines = Self { waiting, dropped, live, written, taken, refused: Mutex::default() };
         (lines, inbox)
     }
 
@@ -93,8 +100,29 @@ impl Lines {
     }
 }
 
+impl Lines {
+    /// One more about what this box was refused than is taken of it for now.
+    fn is_too_much(&self, line: &Traffic) -> bool {
+        if line.action != TrafficAction::Blocked {
+            return false;
+        }
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let (since, count) = refused.entry(line.box_id.clone()).or_insert((now, 0));
+        if now.duration_since(*since) >= WHILE {
+            (*since, *count) = (now, 0);
+        }
+        *count += 1;
+        *count > REFUSED
+    }
+}
+
 impl Log for Lines {
     fn note(&self, line: Traffic) {
+        if self.is_too_much(&line) {
+            self.dropped.fetch_add(1, Ordering::AcqRel);
+            return;
+        }
         let _ = self.live.send(line.clone());
         match self.waiting.try_send(line) {
             Ok(()) => {
@@ -144,5 +172,30 @@ pub fn said(
         proto: None,
         remote: None,
         approval: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_one_box_is_refused_leaves_room_for_what_others_say() {
+        let (lines, mut inbox) = Lines::new();
+        let line = |of: &str, n: usize, action| {
+            let of = of.parse().unwrap();
+            let mut line = said(&of, TrafficKind::Request, n.to_string(), 0, String::new());
+            line.action = action;
+            line
+        };
+        for n in 0..100_000 {
+            lines.note(line("b00000001", n, TrafficAction::Blocked));
+        }
+        lines.note(line("b00000001", 1, TrafficAction::Allowed));
+        lines.note(line("b00000002", 1, TrafficAction::Blocked));
+        let mut all = Vec::new();
+        inbox.recv_many(&mut all, usize::MAX).await;
+        assert_eq!(all.len(), REFUSED as usize + 2);
+        assert_eq!(lines.dropped.load(Ordering::Acquire), 100_000 - u64::from(REFUSED));
     }
 }

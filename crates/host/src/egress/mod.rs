@@ -58,8 +58,8 @@ pub(crate) struct Running {
 /// The way out of one box.
 struct Way {
     policy: channel::Sender<Option<Arc<Policy>>>,
-    /// Of the files alone, without what people said at questions.
-    files: Option<Arc<Policy>>,
+    /// Of the files alone, without what people said at questions; and for which mode.
+    files: Option<(EgressMode, Arc<Policy>)>,
     revision: u64,
     /// The hash of the token it was opened with.
     token: Option<[u8; 32]>,
@@ -175,7 +175,7 @@ impl Core {
             return Ok(false);
         }
         let running = self.egress_running()?;
-        self.surround(&running);
+        self.surround();
         let policy = {
             let mut ways = self.egress.ways();
             let way = ways.entry(who.id.clone()).or_insert_with(Way::new);
@@ -253,7 +253,8 @@ impl Core {
     }
 
     /// What of this computer no box may reach by the proxy.
-    fn surround(&self, running: &Running) {
+    pub(crate) fn surround(&self) {
+        let Some(running) = self.egress.running() else { return };
         let ports = [self.web_port()].into_iter().flatten().collect();
         let subnets = self.state().subnets.clone();
         running.proxy.surround(Surroundings { subnets, ports });
@@ -262,6 +263,9 @@ impl Core {
     /// Reads the layers of a box and puts what they come to in force.
     pub(crate) async fn reload_way(self: &Arc<Self>, who: &Who) -> EgressReloaded {
         let _one = self.egress.reloading.lock().await;
+        // As it is by now: whoever waited may have read it before its mode changed.
+        let now = self.record(&who.id).filter(|record| record.egress.is_controlled());
+        let who = &now.as_ref().map_or_else(|| who.clone(), Who::of);
         let gathered = self.gather(who).await;
         let rendered = gathered
             .and_then(|inputs| egress::policy::render(&inputs).map_err(|problems| problems.0));
@@ -303,15 +307,20 @@ impl Core {
             Err(problems) => {
                 way.problems.clone_from(&problems);
                 told.problems = problems;
+                // What holds on is of the same mode: a policy of another may be a looser one.
+                if way.files.as_ref().is_some_and(|(mode, _)| *mode != who.mode) {
+                    way.files = None;
+                    way.policy.send_replace(None);
+                }
             }
             Ok(Rendered { policy, warnings }) => {
                 (way.problems, way.warnings) = (Vec::new(), warnings);
-                way.files = Some(Arc::new(policy));
+                way.files = Some((who.mode, Arc::new(policy)));
                 told.applied = true;
             }
         }
         // What people said counts on top of whichever files hold.
-        if let Some(files) = &way.files {
+        if let Some((_, files)) = &way.files {
             let policy = Arc::new(files.with_rules(rules));
             let changed = way.policy.borrow().as_ref().is_none_or(|now| **now != *policy);
             if changed {

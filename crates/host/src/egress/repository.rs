@@ -24,6 +24,8 @@ const LONGEST: usize = 200;
 pub(crate) struct Asked {
     pub view: RepositoryPolicy,
     text: String,
+    /// All of it can be shown.
+    whole: bool,
 }
 
 /// The notice's part, one for each box.
@@ -48,9 +50,12 @@ impl Core {
             Some(false) => LayerState::Refused,
             None => LayerState::Waiting,
         };
-        let diff = if state == LayerState::InForce { Vec::new() } else { diff(&before, &text) };
+        let (diff, whole) = match state {
+            LayerState::InForce => (Vec::new(), true),
+            _ => diff(&before, &text),
+        };
         let view = RepositoryPolicy { file: FILE.into(), commit: file.commit, digest, state, diff };
-        Ok(Some(Asked { view, text }))
+        Ok(Some(Asked { view, text, whole }))
     }
 
     /// The request as a layer, where a person said yes to it. People are told of one that waits.
@@ -102,6 +107,14 @@ impl Core {
             return Err(ControlError::new(ErrorCode::DigestMismatch, text)
                 .hint("look at it again before you answer."));
         }
+        // Nor is one for anybody to agree to that nobody was shown to its end.
+        if accept && !asked.whole {
+            let text = format!(
+                "{FILE} cannot be shown whole: at most {MOST_LINES} lines of {LONGEST} characters are"
+            );
+            return Err(ControlError::new(ErrorCode::Usage, text)
+                .hint("agentbox egress edit takes what you want of it into your own file."));
+        }
         // A text that is no policy is not for anybody to agree to.
         if accept {
             let layers = vec![LayerText {
@@ -129,14 +142,15 @@ impl Core {
     }
 }
 
-/// Line by line, what goes and what comes. Made visible and bounded.
-fn diff(before: &str, after: &str) -> Vec<String> {
+/// Line by line, what goes and what comes. Made visible and bounded; whether nothing was left out for that.
+fn diff(before: &str, after: &str) -> (Vec<String>, bool) {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let same_first = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
     let (old, new, first) = (&old[same_first..], &new[same_first..], &new[..same_first]);
     let same_last = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
     let (gone, come) = (&old[..old.len() - same_last], &new[..new.len() - same_last]);
     let line = |mark: char, text: &str| format!("{mark}{}", shortened(&visible(text), LONGEST));
+    let mut whole = new.iter().chain(first).all(|text| visible(text).chars().count() <= LONGEST);
     let mut all: Vec<String> = Vec::new();
     all.extend(first.iter().map(|text| line(' ', text)));
     all.extend(gone.iter().map(|text| line('-', text)));
@@ -146,8 +160,9 @@ fn diff(before: &str, after: &str) -> Vec<String> {
         let more = all.len() - MOST_LINES;
         all.truncate(MOST_LINES);
         all.push(format!(" … and {more} more lines"));
+        whole = false;
     }
-    all
+    (all, whole)
 }
 
 #[cfg(test)]
@@ -160,8 +175,12 @@ mod tests {
             "domains:\n- a.ex.com\n- b.ex.com\n",
             "domains:\n- evil\u{202e}.ex.com\n- b.ex.com\n",
         );
-        assert_eq!(shown, [" domains:", "-- a.ex.com", "+- evil⟨U+202E⟩.ex.com", " - b.ex.com"]);
-        assert_eq!(diff("", "a\n"), ["+a"]);
-        assert_eq!(diff("", &"x\n".repeat(900)).len(), MOST_LINES + 1);
+        let lines = [" domains:", "-- a.ex.com", "+- evil⟨U+202E⟩.ex.com", " - b.ex.com"];
+        assert_eq!(shown, (lines.map(str::to_owned).to_vec(), true));
+        assert_eq!(diff("", "a\n"), (vec!["+a".to_owned()], true));
+        let (long, whole) = diff("", &"x\n".repeat(900));
+        assert_eq!((long.len(), whole), (MOST_LINES + 1, false));
+        let (_, whole) = diff("", &format!("domains: [{}]\n", "a.ex.com, ".repeat(50)));
+        assert!(!whole, "a line that is cut is not shown whole");
     }
 }

@@ -6,8 +6,10 @@ use protocol::{BoxId, Millis};
 use rusqlite::{Connection, params};
 use std::time::Duration;
 
-/// Lines that are kept, of all boxes.
-const MOST: i64 = 200_000;
+/// Lines that are kept of each box. What was refused is counted apart from the rest, and no box's lines push out
+/// another's: a box that is refused a lot must not be able to make people forget what it was let send.
+const MOST: i64 = 20_000;
+const MOST_REFUSED: i64 = 5_000;
 /// And how long.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
@@ -41,10 +43,17 @@ impl Store {
             let kept = Millis::try_from(KEPT.as_millis()).unwrap_or(Millis::MAX);
             let oldest = signed(now().saturating_sub(kept));
             conn.execute("DELETE FROM traffic WHERE at < ?1", [oldest])?;
-            conn.execute(
-                "DELETE FROM traffic WHERE id <= (SELECT id FROM traffic ORDER BY id DESC LIMIT 1 OFFSET ?1)",
-                [MOST],
+            let mut boxes = conn.prepare_cached("SELECT DISTINCT box_id FROM traffic")?;
+            let boxes: Vec<String> = boxes.query_map([], |r| r.get(0))?.collect::<rusqlite::Result<_>>()?;
+            let mut trim = conn.prepare_cached(
+                "DELETE FROM traffic WHERE box_id = ?1 AND blocked = ?2 AND id <= (SELECT id FROM traffic
+                 WHERE box_id = ?1 AND blocked = ?2 ORDER BY id DESC LIMIT 1 OFFSET ?3)",
             )?;
+            for id in boxes {
+                for (refused, most) in [(false, MOST), (true, MOST_REFUSED)] {
+                    trim.execute(params![id, refused, most])?;
+                }
+            }
             Ok(())
         })
         .await

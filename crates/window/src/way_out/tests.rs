@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex};
 
 const ID: &str = "b00000001";
 const DENIES: &str = "0000000000000000000000000000000d";
+const ASKED: &str = "00000000000000000000000000000001";
+const PUSH: &str = "00000000000000000000000000000002";
 const ALLOWS: &str = "0000000000000000000000000000000a";
 
 /// Says the same to everything, and keeps what was asked.
@@ -40,6 +42,33 @@ fn a_rule(id: &str, scope: &str) -> Value {
         "sentence": "Keep fix-login from evil.example", "createdAt": 1, "expiresAt": 2})
 }
 
+fn a_question(id: &str, method: &str) -> Question {
+    Question {
+        id: id.parse().unwrap(),
+        box_id: ID.parse().unwrap(),
+        box_name: "fix-login".parse().unwrap(),
+        project: "shop".into(),
+        method: method.into(),
+        tier: protocol::question::Tier::Sensitive,
+        title: "Read evil.example/v1".into(),
+        target: "evil.example".into(),
+        evidence: protocol::question::Evidence::default(),
+        warnings: Vec::new(),
+        argv: Vec::new(),
+        remember: None,
+        answers: protocol::question::Answers::default(),
+        times: 1,
+        created_at: 1,
+        expires_at: 2,
+        digest: "d".into(),
+    }
+}
+
+fn remember(id: &str, reach: &str) -> Value {
+    let verdict = json!({"kind": "remember", "reach": reach, "breadth": "kind", "seconds": 60});
+    json!({"method": "answer", "params": {"id": id, "digest": "d", "verdict": verdict, "surface": "window"}})
+}
+
 fn answer(request: &Value, mode: &str) -> Result<Value, Value> {
     Ok(match request["method"].as_str().unwrap() {
         "boxes" => json!([a_box(mode)]),
@@ -55,6 +84,7 @@ fn answer(request: &Value, mode: &str) -> Result<Value, Value> {
             "lastBlocked": null, "injected": [], "grants": [], "repository": {
                 "file": ".agentbox/egress.yaml", "commit": "c", "digest": "d1", "state": "waiting",
                 "diff": [" domains:", "+  - host: *.evil.example\u{202e}", "-  - host: b.example"]}}),
+        "questions" => json!([a_question(ASKED, "egress.request"), a_question(PUSH, "git.push")]),
         "changeEgress" if request["params"]["host"] == "bad host" => {
             return Err(json!({"code": "usage", "message": "That is no host.", "hints": []}));
         }
@@ -143,6 +173,8 @@ fn attacks() -> Vec<Value> {
         accept(true, "d1"),
         echo(),
         revoke(DENIES),
+        remember(ASKED, "project"),
+        remember(ASKED, "everywhere"),
         create(Some("open")),
         create(Some("balanced")),
     ]
@@ -196,6 +228,8 @@ fn a_host_that_says_nothing_saves_no_question() {
 fn what_tightens_or_looks_asks_nobody() {
     for free in [
         switch("locked"),
+        remember(PUSH, "project"),
+        remember(ASKED, "box"),
         switch("balanced"),
         switch("observe"),
         rule(json!({"action": "deny"})),

@@ -218,6 +218,21 @@ fn egress_r8_reading_is_no_channel() {
 }
 
 #[test]
+fn a_question_is_not_got_around_by_asking_for_a_websocket() {
+    let rules = "{host: api.ex.com, rules: [{action: ask, path: {prefix: /admin/}}, {path: {exact: /admin/x}}]}";
+    let policy = policy(&format!("domains: [api.ex.com, {rules}]"));
+    for path in ["/admin/x", "/admin/y"] {
+        let mut request = request(&format!("GET https://api.ex.com{path}")).unwrap();
+        request.websocket = true;
+        let verdict = policy.decide(&request);
+        assert_eq!(verdict, Verdict::Deny(Reason::WebsocketNotPermitted, None), "{path}");
+    }
+    let mut elsewhere = request("GET https://api.ex.com/chat").unwrap();
+    elsewhere.websocket = true;
+    assert!(matches!(policy.decide(&elsewhere), Verdict::Allow(_)));
+}
+
+#[test]
 fn the_rule_that_says_most_decides() {
     let text = "
 domains:
