@@ -53,7 +53,7 @@ fn egress_12_53_programs_get_out_by_themselves() {
         ("python", format!("python3 -c \"import urllib.request as u; assert u.urlopen('{url}').status == 200\"")),
         ("npm", "npm view is-number@7.0.0 version".to_owned()),
         ("npm install", "mkdir -p /tmp/n && cd /tmp/n && npm install --no-audit --no-fund is-number@7.0.0".into()),
-        ("apt", "sudo apt-get update -qq && sudo apt-get install -y -qq --no-install-recommends python3-pip python3-requests cargo >/dev/null".into()),
+        ("apt", "sudo apt-get update -qq && sudo apt-get install -y -qq --no-install-recommends python3-pip python3-requests cargo-web >/dev/null".into()),
         ("pip", "cd /tmp && python3 -m pip download -q --no-deps six==1.16.0".into()),
         ("python's requests", format!("python3 -c \"import requests; assert requests.get('{url}').ok\"")),
         ("cargo", "cd /tmp && cargo init -q --name x c && cd c && echo 'itoa = \"=1.0.1\"' >> Cargo.toml && cargo fetch".into()),
@@ -163,7 +163,7 @@ fn an_agent_works_with_a_placeholder_and_its_key_never_enters_the_box() {
         .collect();
     assert!(!asked.is_empty() && asked.iter().all(|r| r["apiKey"] == KEY), "{asked:?}");
     // What the box has is made up, and of no use elsewhere.
-    let env = world.box_ok("ag", "sudo sh -c 'cat /proc/[0-9]*/environ' | tr '\\0' '\\n' | grep ^ANTHROPIC_API_KEY= | sort -u");
+    let env = world.box_ok("ag", "cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep ^ANTHROPIC_API_KEY= | sort -u");
     assert!(env.contains("sk-ant-api03-agentbox") && !env.contains(KEY), "{env}");
     let held = world.in_box(
         "ag",
