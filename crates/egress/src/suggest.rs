@@ -5,8 +5,8 @@
 //! want of a rule, is left out and said.
 
 use crate::host_name::HostName;
-use crate::policy::catalog;
-use protocol::egress::{EgressSuggested, Reason, Traffic, TrafficKind};
+use crate::policy::{THIS_COMPUTER, catalog, is_reserved_name};
+use protocol::egress::{EgressSuggested, Reason, Traffic, TrafficAction, TrafficKind};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,9 @@ pub fn suggest(lines: &[Traffic]) -> EgressSuggested {
     let mut used = 0;
     for line in lines.iter().filter(|line| line.kind == TrafficKind::Request) {
         let (Some(host), Some(method)) = (&line.host, &line.method) else { continue };
-        if crate::policy::is_reserved_name(host) {
+        // This computer is suggested only where somebody let a box reach it.
+        let let_here = host == THIS_COMPUTER && line.action == TrafficAction::Allowed;
+        if is_reserved_name(host) && !let_here {
             continue;
         }
         if let Some(why) = line.reason.and_then(not_for_want_of_a_rule) {
