@@ -64,6 +64,13 @@ impl Actions {
         }
     }
 
+    /// A yes to what had only just come to where it was clicked.
+    pub fn too_soon(&self) {
+        tracing::info!("a yes in the tray came too soon");
+        let reason = "The question had just come to that place in the menu. Look at it once more.";
+        self.notifier.tell("The answer was not taken", reason);
+    }
+
     /// The window where there is something to do.
     pub fn open_front(&self) {
         let asked = !self.api.questions().is_empty();

@@ -1,4 +1,5 @@
-//! Where there are no native dialogs of ours yet: what a person chose in the tray is done.
+//! Where there are no native dialogs of ours yet: what would have to be asked first is not done. The window asks,
+//! and the command line does.
 
 /// See the Linux one.
 pub struct Confirm {
@@ -7,6 +8,8 @@ pub struct Confirm {
     pub verb: &'static str,
 }
 
-pub async fn ask(_: Confirm) -> bool {
-    true
+/// Only asked where something would be lost, so nobody's yes may be assumed.
+pub async fn ask(what: Confirm) -> bool {
+    tracing::warn!("{} Not done from the tray: {}", what.title, what.lines.join(" "));
+    false
 }

@@ -13,6 +13,7 @@ mod link;
 mod live;
 mod main_thread;
 mod menu;
+mod places;
 mod terminal;
 mod tray;
 mod tray_app;

@@ -297,9 +297,9 @@ fn question(q: &Question) -> Entry {
     let mut items = vec![Item::new("Show", Action::ShowQuestion(id.clone()))];
     if fits && q.is_plain() {
         let action = Action::AllowOnce { id: id.clone(), digest: digest.clone() };
-        items.push(Item::new("Allow once", action));
+        items.push(Item::new(q.answers.yes.clone(), action));
     }
-    items.push(Item::new("Deny", Action::Deny { id, digest }));
+    items.push(Item::new(q.answers.no.clone(), Action::Deny { id, digest }));
     Entry::Submenu { label: if fits { whole } else { shortened(&whole) }, items }
 }
 
@@ -329,10 +329,15 @@ fn listed(boxes: &[BoxView]) -> Vec<&BoxView> {
     places.into_iter().map(|at| &boxes[at]).collect()
 }
 
-fn rank(view: &BoxView) -> u8 {
+/// It goes on only when somebody says something.
+fn waits(view: &BoxView) -> bool {
     let up = view.state == BoxState::Running;
+    view.questions > 0 || (up && view.agents.iter().any(|a| a.state.needs_input()))
+}
+
+fn rank(view: &BoxView) -> u8 {
     match view.state {
-        _ if view.questions > 0 || (up && view.agents.iter().any(|a| a.state.needs_input())) => 0,
+        _ if waits(view) => 0,
         BoxState::Running | BoxState::Creating => 1,
         BoxState::Paused => 2,
         BoxState::Stopped | BoxState::Missing | BoxState::Unknown => 3,
@@ -353,7 +358,7 @@ fn doing(view: &BoxView) -> String {
 fn one_box(view: &BoxView) -> Entry {
     let muted = view.muted_until.is_some();
     let said = if muted { ", muted" } else { "" };
-    let label = format!("{} {}   {}{said}", mark(view.state), view.name, doing(view));
+    let label = format!("{} {}   {}{said}", mark(view), view.name, doing(view));
     let items =
         offered(view).into_iter().map(|(label, act)| Item::new(label, act(view.id.clone())));
     Entry::Submenu { label, items: items.collect() }
@@ -382,10 +387,12 @@ fn offered(view: &BoxView) -> Vec<OfBox> {
     all.into_iter().filter_map(|(now, of_box)| now.then_some(of_box)).collect()
 }
 
-fn mark(state: BoxState) -> char {
-    match state {
+/// Signs that every font has as plain text: some panels show an emoji in another size and colour.
+fn mark(view: &BoxView) -> char {
+    match view.state {
+        BoxState::Running if waits(view) => '◐',
         BoxState::Running => '●',
-        BoxState::Paused => '◐',
+        BoxState::Paused => '‖',
         BoxState::Stopped => '○',
         BoxState::Creating => '◌',
         BoxState::Missing => '✕',
@@ -457,7 +464,7 @@ fix-login asks: push 3 commits to origin/fix-login > Show, Allow once, Deny
 ○ docs-bot   stopped > Open, Logs, Start, Mute for an hour
 (shop-api)
 ● fix-login   running > Open, Shell, Logs, Pause, Stop, Mute for an hour
-◐ perf   paused > Open, Shell, Logs, Resume, Stop, Mute for an hour
+‖ perf   paused > Open, Shell, Logs, Resume, Stop, Mute for an hour
 --
 New box…
 Pause all
@@ -531,6 +538,16 @@ Quit AgentBox
     }
 
     #[test]
+    fn answers_bear_the_questions_own_words() {
+        let mut asked = question(1, "a", "Copy 2 files");
+        (asked.answers.yes, asked.answers.no) = ("Copy".into(), "Cancel".into());
+        let of = |asked: &Question| text(&live(Vec::new(), vec![asked.clone()]));
+        assert!(of(&asked).contains("a asks: copy 2 files > Show, Copy, Cancel\n"));
+        asked.answers.without = Some("Without these files".into());
+        assert!(of(&asked).contains("a asks: copy 2 files > Show, Cancel\n"));
+    }
+
+    #[test]
     fn quiet_and_muted_can_be_ended() {
         let mut muted = a_box(1, "a", "p", BoxState::Running);
         muted.muted_until = Some(1);
@@ -548,6 +565,21 @@ Quit AgentBox
     fn with_agent(id: u8, state: AgentState) -> BoxView {
         let agent = AgentView { agent: Agent::Claude, state, since: 0, has_login: false };
         BoxView { agents: vec![agent], ..a_box(id, "a", "p", BoxState::Running) }
+    }
+
+    #[test]
+    fn a_box_that_waits_for_somebody_has_a_mark_of_its_own() {
+        let label = |view: BoxView| text(&live(vec![view], Vec::new()));
+        let asks = BoxView { questions: 1, ..a_box(1, "a", "p", BoxState::Running) };
+        assert!(label(asks).contains("\n◐ a   running > "));
+        for state in [AgentState::Waiting, AgentState::EndPlan, AgentState::Question] {
+            assert!(label(with_agent(1, state)).contains("\n◐ a   Claude "), "{state:?}");
+        }
+        for state in [AgentState::Working, AgentState::Done, AgentState::Ready] {
+            assert!(label(with_agent(1, state)).contains("\n● a   Claude "), "{state:?}");
+        }
+        let paused = BoxView { state: BoxState::Paused, ..with_agent(1, AgentState::Waiting) };
+        assert!(label(paused).contains("\n‖ a   paused > "));
     }
 
     #[test]

@@ -7,12 +7,13 @@ use crate::actions::Actions;
 use crate::image::Image;
 use crate::main_thread::MainThread;
 use crate::menu::{Action, Entry, Item, TrayView, literal};
+use crate::places::{self, Standing};
 use crate::tray_picture::{self, Look};
 use host::Api;
 use protocol::control::Notice;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tray_icon::menu::{IsMenuItem, Menu, MenuEvent, MenuItem, PredefinedMenuItem, Submenu};
 use tray_icon::{Icon, MouseButton, MouseButtonState, TrayIcon, TrayIconBuilder, TrayIconEvent};
@@ -25,6 +26,8 @@ const PACE: Duration = Duration::from_millis(100);
 thread_local! {
     /// Only the main thread has one. It goes with the process: dropping it waits for the panel.
     static SHOWN: RefCell<Option<ManuallyDrop<TrayIcon>>> = const { RefCell::new(None) };
+    /// What the menu on the panel says, and since when.
+    static STANDING: RefCell<Standing> = RefCell::default();
 }
 
 /// Shows the icon and keeps it up to date for the life of the app.
@@ -46,11 +49,12 @@ pub async fn keep(
             () = theme_changes(&mut theme) => true,
         };
         let view = views.borrow_and_update().clone();
-        let (from, to) = (shown, view.clone());
-        if let Err(e) = main.ask(move || redraw(&from, &to, repaint)).await {
-            tracing::warn!("the tray icon cannot be changed: {e}");
+        let (from, to) = (shown.clone(), view.clone());
+        match main.ask(move || redraw(&from, &to, repaint)).await {
+            Ok(()) => shown = view,
+            // The next one is compared with what is still up.
+            Err(e) => tracing::warn!("the tray icon cannot be changed: {e}"),
         }
-        shown = view;
         tokio::time::sleep(PACE).await;
     }
 }
@@ -155,7 +159,13 @@ fn build(main: &MainThread, view: &TrayView, actions: Actions) -> Result<(), Str
         .build()
         .map_err(in_words)?;
     SHOWN.set(Some(ManuallyDrop::new(icon)));
+    stands(&view.menu);
     Ok(())
+}
+
+/// After the panel has it: a click that was quicker is too new.
+fn stands(menu: &[Entry]) {
+    STANDING.with_borrow_mut(|standing| standing.drawn(menu, Instant::now()));
 }
 
 /// What is clicked comes on a thread of the icon's own.
@@ -164,7 +174,7 @@ fn listen(main: &MainThread, actions: Actions) {
     MenuEvent::set_event_handler(Some(move |event: MenuEvent| {
         let Some(action) = Action::from_id(event.id().as_ref()) else { return };
         let chosen = chosen.clone();
-        there.post(move || chosen.perform(action));
+        there.post(move || choose(&chosen, action));
     }));
     let there = main.clone();
     TrayIconEvent::set_event_handler(Some(move |event| {
@@ -176,11 +186,21 @@ fn listen(main: &MainThread, actions: Actions) {
     }));
 }
 
+fn choose(actions: &Actions, action: Action) {
+    if STANDING.with_borrow(|standing| standing.is_too_new(&action, Instant::now())) {
+        actions.too_soon();
+    } else {
+        actions.perform(action);
+    }
+}
+
 fn redraw(from: &TrayView, to: &TrayView, repaint: bool) -> Result<(), String> {
     SHOWN.with_borrow_mut(|shown| {
         let Some(icon) = shown else { return Ok(()) };
         if repaint || from.icon != to.icon {
             icon.set_icon(Some(picture(to)?)).map_err(in_words)?;
+            // Of macOS only, where each new picture counts as a coloured one until this is said.
+            icon.set_icon_as_template(true);
         }
         if from.title != to.title {
             icon.set_title(Some(shown_title(&to.title)));
@@ -189,7 +209,13 @@ fn redraw(from: &TrayView, to: &TrayView, repaint: bool) -> Result<(), String> {
             icon.set_tooltip(Some(&to.tooltip)).map_err(in_words)?;
         }
         if from.menu != to.menu {
-            icon.set_menu(Some(Box::new(draw(&to.menu)?)));
+            let menu = draw(&to.menu)?;
+            // Only another shape gets new numbers, and no menu has the shape of none.
+            if places::differ(&from.menu, &to.menu) {
+                icon.set_menu(None);
+            }
+            icon.set_menu(Some(Box::new(menu)));
+            stands(&to.menu);
         }
         Ok(())
     })

@@ -10,7 +10,6 @@ use protocol::BoxId;
 use protocol::boxes::{BoxState, BoxView, Down, WhyDown};
 use protocol::control::HostEvent;
 use protocol::sessions::{Agent, AgentState, AgentView};
-use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
@@ -53,17 +52,24 @@ async fn follow(api: Api, window: WindowChild, notifier: Notifier, views: watch:
     }
 }
 
-/// When each agent was told of last: what it says is its box's word, and a box may say a lot.
+/// What was told lately: what an agent says is its box's word, and a box may say a lot. The same of one agent
+/// is told once in a while, and so much of one box at most.
 #[derive(Default)]
-struct Told(HashMap<(BoxId, Agent), Instant>);
+struct Told(Vec<(BoxId, Agent, AgentState, Instant)>);
 
 impl Told {
     const PAUSE: Duration = Duration::from_secs(20);
+    const MOST_OF_A_BOX: usize = 6;
 
-    fn may(&mut self, id: &BoxId, agent: Agent, now: Instant) -> bool {
-        self.0.retain(|_, last| now.duration_since(*last) < Self::PAUSE);
-        let key = (id.clone(), agent);
-        !self.0.contains_key(&key) && self.0.insert(key, now).is_none()
+    fn may(&mut self, id: &BoxId, agent: Agent, state: AgentState, now: Instant) -> bool {
+        self.0.retain(|(.., at)| now.duration_since(*at) < Self::PAUSE);
+        let of_box = || self.0.iter().filter(|(of, ..)| of == id);
+        let same = of_box().any(|(_, who, what, _)| (*who, *what) == (agent, state));
+        let may = !same && of_box().count() < Self::MOST_OF_A_BOX;
+        if may {
+            self.0.push((id.clone(), agent, state, now));
+        }
+        may
     }
 }
 
@@ -71,7 +77,7 @@ impl Told {
 fn tell_of_agents(notifier: &Notifier, live: &Live, view: &BoxView, told: &mut Told) {
     let Some(before) = live.boxes.iter().find(|b| b.id == view.id) else { return };
     for (agent, state) in news(before, view) {
-        if view.muted_until.is_some() || !told.may(&view.id, agent, Instant::now()) {
+        if view.muted_until.is_some() || !told.may(&view.id, agent, state, Instant::now()) {
             continue;
         }
         let title = format!("{} {}", view.name, state.in_words());
@@ -235,10 +241,34 @@ mod tests {
     fn a_box_that_goes_to_and_fro_is_told_of_now_and_then() {
         let (mut told, start) = (Told::default(), Instant::now());
         let view = a_box(1, "fix-login", "shop", BoxState::Running);
-        assert!(told.may(&view.id, Agent::Claude, start));
-        assert!(!told.may(&view.id, Agent::Claude, start + Duration::from_secs(1)));
-        assert!(told.may(&view.id, Agent::Codex, start + Duration::from_secs(1)));
-        assert!(told.may(&view.id, Agent::Claude, start + Told::PAUSE));
+        let second = start + Duration::from_secs(1);
+        assert!(told.may(&view.id, Agent::Claude, Waiting, start));
+        assert!(!told.may(&view.id, Agent::Claude, Waiting, second));
+        assert!(told.may(&view.id, Agent::Codex, Waiting, second));
+        assert!(told.may(&view.id, Agent::Claude, Waiting, start + Told::PAUSE));
+    }
+
+    #[test]
+    fn what_is_new_is_told_however_soon_it_comes() {
+        let (mut told, start) = (Told::default(), Instant::now());
+        let id = a_box(1, "fix-login", "shop", BoxState::Running).id;
+        for (after, state) in [(0, Waiting), (3, Done), (4, Error)] {
+            let at = start + Duration::from_secs(after);
+            assert!(told.may(&id, Agent::Claude, state, at), "{state:?}");
+        }
+        assert!(!told.may(&id, Agent::Claude, Done, start + Duration::from_secs(5)));
+    }
+
+    #[test]
+    fn one_box_cannot_flood_the_screen_and_takes_nothing_from_another() {
+        let (mut told, now) = (Told::default(), Instant::now());
+        let of = |id| a_box(id, "a", "shop", BoxState::Running).id;
+        let all = [Agent::Claude, Agent::Codex, Agent::Opencode].into_iter().flat_map(|agent| {
+            [Waiting, EndPlan, Question, Done, Error].map(|state| (agent, state))
+        });
+        let heard = all.filter(|(agent, state)| told.may(&of(1), *agent, *state, now)).count();
+        assert_eq!(heard, Told::MOST_OF_A_BOX);
+        assert!(told.may(&of(2), Agent::Claude, Waiting, now));
     }
 
     #[test]

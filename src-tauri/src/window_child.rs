@@ -1,8 +1,8 @@
 //! The window's process: at most one, started when someone wants to see it, forgotten when it
 //! ends, ended with the app.
 //!
-//! A living window needs nothing from here: it hears of [`ShowWindow`] through its own
-//! subscription.
+//! A living window needs nothing from here but that its input stays open, which is how it learns of an end
+//! that nobody could announce; it hears of [`ShowWindow`] through its own subscription.
 //!
 //! [`ShowWindow`]: protocol::control::HostEvent::ShowWindow
 
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 use tokio::task::JoinHandle;
 
 /// A window that ends so soon after it was wanted was on its way out, and showed nothing to anybody.
@@ -68,9 +68,9 @@ impl WindowChild {
 
     fn start(&self, page: &Page) -> Result<Child, String> {
         Command::new(programs::window()?)
-            .args(["--page", &page.to_string()])
+            .args(["--page", &page.to_string(), "--of-the-tray"])
             .env("AGENTBOX_HOME", &self.home)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
             .map_err(|e| e.to_string())
@@ -78,6 +78,8 @@ impl WindowChild {
 
     async fn outlive(self, mut child: Child) {
         loop {
+            // Waiting for a child closes what it still has of its input.
+            let _open: Option<ChildStdin> = child.stdin.take();
             match child.wait().await {
                 Ok(status) if status.success() => {}
                 Ok(status) => tracing::warn!("the window ended with {status}"),

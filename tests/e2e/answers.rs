@@ -5,6 +5,7 @@ use crate::world::{APP, AT_ONCE, Running, SOON, World};
 use agentbox_e2e::notify::{Manners, Server};
 use agentbox_e2e::screen;
 use agentbox_e2e::session::Options;
+use agentbox_e2e::tray::{Entry, outline};
 use agentbox_e2e::wait::{eventually, eventually_or};
 use agentbox_e2e::webdriver::Browser;
 
@@ -190,6 +191,67 @@ fn keys_can_deny_but_never_allow_by_accident() {
     }
 }
 
+/// Presses Tab until this button has the keyboard.
+#[track_caller]
+fn tab_to(world: &World, title: &str, button: &str) {
+    let screen = world.screen();
+    let at = || screen.focused(APP, title).unwrap_or_default();
+    let mut seen = vec![at()];
+    while seen.last().is_none_or(|last| last != button) {
+        assert!(seen.len() < 20, "Tab never came to {button}: {seen:?}");
+        press(world, "Tab");
+        // The next Tab waits for this one, or it would go past.
+        let before = seen.last().cloned().unwrap_or_default();
+        seen.push(eventually(SOON, "Tab being taken", || Some(at()).filter(|now| *now != before)));
+    }
+}
+
+fn press(world: &World, key: &str) {
+    assert!(world.session().command("xdotool").args(["key", key]).status().unwrap().success());
+}
+
+#[test]
+fn keys_alone_allow_on_the_dialog_when_they_are_led_there() {
+    let (world, _) = about_to_push();
+    for key in ["space", "Return"] {
+        let oid = world.commit("fix-login", &format!("By {key}"));
+        let push = world.push("fix-login");
+        shown_natively(&world, "Allow once");
+        focus(&world, "fix-login asks");
+        assert_eq!(world.screen().focused(APP, "fix-login asks").as_deref(), Some("Deny"));
+        tab_to(&world, "fix-login asks", "Allow once");
+        press(&world, key);
+        let ended = push.end();
+        assert_eq!(ended.code, Some(0), "{key}: {}", ended.err);
+        assert_eq!(world.at_remote(BRANCH), Some(oid), "{key}");
+        world.screen().gone(APP, "fix-login asks", SOON);
+    }
+}
+
+/// Somebody types into another program when the question comes: it goes on there.
+#[test]
+fn the_dialog_never_takes_the_keyboard() {
+    const OTHER: &str = "Panel Preferences";
+    let (world, _) = about_to_push();
+    let opened = world.session().command("xfce4-panel").arg("--preferences").status();
+    assert!(opened.unwrap().success());
+    focus(&world, OTHER);
+    let active = || {
+        let ask = world.session().command("xdotool").arg("getactivewindow").output().unwrap();
+        String::from_utf8_lossy(&ask.stdout).trim().to_owned()
+    };
+    let before = active();
+    let push = world.push("fix-login");
+    shown_natively(&world, "Allow once");
+    assert_eq!(active(), before, "the dialog has the keyboard");
+    // What is typed now is for the other program: Escape closes that, and is no answer here.
+    press(&world, "Escape");
+    world.screen().gone("xfce4-panel", OTHER, SOON);
+    assert_eq!(world.questions().len(), 1, "nothing was answered");
+    world.ok(&["deny", "fix-login"]);
+    assert_eq!(push.end().code, Some(10));
+}
+
 #[test]
 fn allow_on_the_notification_pushes() {
     let (world, oid) = about_to_push();
@@ -249,6 +311,8 @@ fn allow_in_the_tray_menu_pushes() {
     let menu = tray.menu();
     let question =
         menu.iter().find(|e| e.label.starts_with("fix-login asks")).expect("the question");
+    // A yes counts where it has stood for a moment.
+    std::thread::sleep(std::time::Duration::from_millis(400));
     tray.click(&[&question.label, "Allow once"], SOON);
     gone_everywhere(&world, &window);
     let ended = push.end();
@@ -256,6 +320,60 @@ fn allow_in_the_tray_menu_pushes() {
     assert_eq!(world.at_remote(BRANCH), Some(oid));
     let answered = world.json(&["audit", "fix-login"]);
     assert!(answered.to_string().contains("allowed (tray)"), "{answered}");
+}
+
+/// Panels name an entry by a number that counts places: when a question ends, those below move up and the next one
+/// of its box comes in last, the number that was read for one must not mean another.
+#[test]
+fn a_click_aimed_at_one_question_never_allows_another() {
+    const BOXES: [&str; 3] = ["ask-one", "ask-two", "ask-three"];
+    let world = World::desktop_with(Options { dunst: false, keyring: false, panel: true });
+    let mut asking = Vec::new();
+    for name in BOXES {
+        world.create(name);
+        for n in 1..=4 {
+            let script = format!("agentbox-ctl checkpoint create --name {name}-{n}");
+            asking.push(world.begin(name, &script));
+        }
+    }
+    let open = |many: usize| {
+        eventually_or(SOON, &format!("{many} questions"), || {
+            let open = world.questions();
+            if open.len() == many { Ok(()) } else { Err(format!("{open:?}")) }
+        });
+    };
+    open(12);
+    let tray = world.tray();
+    // Each box has one of its questions there.
+    let asked = |what: &str, fits: &dyn Fn(&[Entry]) -> bool| {
+        eventually_or(SOON, what, || {
+            let menu = tray.menu();
+            let is_question = |entry: &&Entry| entry.label.contains(" asks: ");
+            let asked: Vec<Entry> = menu.iter().filter(is_question).cloned().collect();
+            if asked.len() == BOXES.len() && fits(&asked) { Ok(asked) } else { Err(outline(&menu)) }
+        })
+    };
+    for round in 1..=6 {
+        let before = asked("a question of each box", &|_| true);
+        let child = |of: &Entry, label: &str| {
+            of.children.iter().find(|entry| entry.label == label).cloned().expect(label)
+        };
+        let (no, yes) = (child(&before[0], "Deny"), child(&before[1], "Allow once"));
+        // Read and aimed at for longer than any pause that a yes has to wait.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        tray.click_entry(&no).expect("a no is taken");
+        let after = asked("the others moving up", &|now| now[0].label == before[1].label);
+        assert_ne!(after[1].label, before[1].label, "another one stands there");
+        let clicked = tray.click_entry(&yes);
+        assert!(clicked.is_err(), "round {round}: the old number still means something");
+        open(12 - round);
+    }
+    let trail = world.json(&["audit"])["records"].to_string();
+    assert!(trail.contains("denied (tray)") && !trail.contains("allowed"), "{trail}");
+    world.ok(&["app", "stop", "--yes"]);
+    for asked in asking {
+        assert_ne!(asked.end().code, Some(0));
+    }
 }
 
 #[test]
@@ -339,6 +457,16 @@ fn files_that_a_new_box_wants_are_asked_about_on_every_surface() {
         assert!(texts.contains(wanted), "the dialog does not show {wanted:?}:\n{texts}");
     }
     assert!(!texts.contains("hidden"), "{texts}");
+    let menu = world.tray().menu();
+    let entry = menu.iter().find(|e| e.label.starts_with("fix-login asks")).expect("the question");
+    let offered: Vec<_> = entry.children.iter().map(|e| e.label.as_str()).collect();
+    assert_eq!(offered, ["Show", "Cancel"], "the tray has the question's own words");
+    let toast = world.notifications().wait_for("fix-login asks", SOON);
+    eventually_or(SOON, "the same words on the notification", || {
+        let labels = world.notifications().actions(toast.id);
+        let same = labels.contains(&"Cancel".to_owned()) && !labels.contains(&"Deny".to_owned());
+        if same { Ok(()) } else { Err(format!("{labels:?}")) }
+    });
     screen::shoot(world.session(), "question-carry");
     window.shoot("inbox-carry");
     world.screen().press(APP, "fix-login asks", "Cancel", SOON);

@@ -3,7 +3,7 @@
 use crate::world::{APP, SOON, World};
 use agentbox_e2e::screen;
 use agentbox_e2e::session::Options;
-use agentbox_e2e::tray::{Item, outline};
+use agentbox_e2e::tray::{Item, Tray, outline};
 use agentbox_e2e::wait::{eventually, eventually_or, try_eventually};
 use std::path::PathBuf;
 use zbus::zvariant::Value;
@@ -73,14 +73,13 @@ fn page_is_drawn(world: &World, name: &str) {
     });
 }
 
-/// A project with a short name and a remote that looks like people's, gone with its value.
+/// A project at home and a remote that looks like people's, gone with its value.
 struct Shop(PathBuf);
 
 impl Shop {
     fn of(world: &World) -> Self {
         const URL: &str = "https://github.com/acme/shop-api.git";
-        let shop = Self(PathBuf::from("/tmp/shop-api"));
-        let _ = std::fs::remove_dir_all(&shop.0);
+        let shop = Self(world.home().with_file_name("shop-api"));
         let remote = world.remote().display().to_string();
         world.git(world.dir(), &["clone", "-q", &remote, shop.0.to_str().unwrap()]);
         for (key, value) in [("user.name", "Ada Lovelace"), ("user.email", "ada@example.org")] {
@@ -115,8 +114,11 @@ fn paint_the_desktop(world: &World) {
 #[test]
 fn a_picture_of_the_app_at_work() {
     const BOXES: [&str; 3] = ["fix-login", "audit-log", "new-theme"];
-    let world = World::desktop_with(Options { dunst: false, ..Options::default() });
+    let world = World::desktop();
     paint_the_desktop(&world);
+    // There, and without a pop-up over the rest.
+    let paused = world.session().command("dunstctl").args(["set-paused", "true"]).status();
+    assert!(paused.unwrap().success());
     let shop = Shop::of(&world);
     for name in BOXES {
         shop.create(&world, name);
@@ -573,11 +575,49 @@ fn links_lead_to_pages_of_the_app_that_runs() {
     assert_eq!(window_processes(&world), 1);
 }
 
+/// The app comes and goes; boxes do not notice.
+#[test]
+fn the_app_is_restarted_and_stopped_from_the_command_line() {
+    let mut world = World::desktop();
+    world.create("fix-login");
+    let began = world.box_ok("fix-login", "stat -c %Y /proc/1");
+    let first = world.host_pid().as_raw();
+    let again = world.json(&["app", "restart"])["app"].clone();
+    world.await_host_end();
+    assert_eq!(again["running"], true, "{again}");
+    assert_ne!(again["pid"], first, "{again}");
+    world.tray();
+    assert_eq!(world.box_ok("fix-login", "stat -c %Y /proc/1"), began, "the box was restarted");
+
+    let stopped = world.json(&["app", "stop"])["app"].clone();
+    assert_eq!(
+        (&stopped["running"], &stopped["pid"]),
+        (&false.into(), &serde_json::Value::Null),
+        "{stopped}"
+    );
+    assert_eq!(world.agentbox(&["app", "status"]).status.code(), Some(1));
+    let tray = Tray::new(world.session());
+    eventually(SOON, "no icon", || {
+        tray.items().iter().all(|icon| !icon.title().contains("AgentBox")).then_some(())
+    });
+    engine(&world, async |docker| {
+        let found = docker.inspect_container("agentbox-fix-login", None).await.unwrap();
+        assert_eq!(found.state.unwrap().running, Some(true), "the box goes on");
+    });
+    // What does not run is stopped already.
+    world.ok(&["app", "stop"]);
+}
+
 /// Starting at login is a file that comes and goes with the setting.
 #[test]
 fn the_app_starts_at_login_when_it_is_wanted() {
     let world = World::desktop();
     let file = world.session().home().join(".config/autostart/agentbox.desktop");
+    assert!(!file.exists(), "nobody asked for it");
+    assert_eq!(
+        world.json(&["config", "get", "desktop.launchAtLogin"])["setting"]["value"],
+        "false"
+    );
     world.ok(&["config", "set", "desktop.launchAtLogin", "true", "--global"]);
     let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     assert!(text.contains("/agentbox-desktop\""), "{text}");

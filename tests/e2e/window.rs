@@ -384,6 +384,158 @@ fn a_tricked_page_loosens_nothing_without_a_yes_outside_of_it() {
     window.find_text(&id("said-approvals.mode"), "Saved.", SOON);
 }
 
+/// In the real webview, and by keys alone: at once is too soon for a yes.
+#[test]
+fn questions_in_the_window_are_answered_by_keys_alone() {
+    let world = World::desktop_with(Options { dunst: false, keyring: false, panel: false });
+    world.create("win-kit-keys");
+    let program = world.program("agentbox-desktop");
+    let window = Browser::open(world.session(), &program, &["--window", "--page", "inbox"]);
+    window.find_text("main", "Inbox", SOON);
+    for (key, pushes) in [("d", false), ("a", true)] {
+        world.commit("win-kit-keys", &format!("By {key}"));
+        let push = world.push("win-kit-keys");
+        let question = world.question_of("win-kit-keys");
+        window.find_text("main", question["title"].as_str().unwrap(), SOON);
+        eventually(SOON, "the key being taken", || {
+            window.press(key);
+            world.questions().is_empty().then_some(())
+        });
+        let ended = push.end();
+        assert_eq!(ended.code == Some(0), pushes, "{key}: {}", ended.err);
+    }
+}
+
+/// Tries every way a page has to fetch something, and says which of them it got.
+const FETCHES: &str = "
+    const done = arguments[0], at = window.elsewhere;
+    const loads = (tag, name, value) => new Promise((end) => {
+      const part = document.createElement(tag);
+      part.onload = () => end(tag);
+      part.onerror = () => end('');
+      part[name] = value;
+      if (tag === 'link') part.rel = 'stylesheet';
+      document.body.append(part);
+      setTimeout(() => end(''), 3000);
+    });
+    const opens = (made) => new Promise((end) => {
+      try {
+        const socket = made();
+        socket.onopen = () => end('a socket');
+        socket.onerror = () => end('');
+      } catch { end(''); }
+      setTimeout(() => end(''), 3000);
+    });
+    Promise.all([
+      fetch(at).then(() => 'fetch', () => ''),
+      loads('img', 'src', at), loads('script', 'src', at), loads('link', 'href', at),
+      loads('object', 'data', at), loads('audio', 'src', at),
+      opens(() => new WebSocket(at.replace('http', 'ws'))), opens(() => new EventSource(at)),
+      Promise.resolve(navigator.sendBeacon?.(at, 'x') && ''),
+    ]).then((all) => done(all.filter(Boolean)), (e) => done(['failed: ' + e]));";
+
+/// Whatever is in the page, nothing of it comes from elsewhere or goes there.
+#[test]
+fn a_page_reaches_no_address_and_leads_to_none() {
+    let world = World::desktop_with(Options { dunst: false, keyring: false, panel: false });
+    let elsewhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    elsewhere.set_nonblocking(true).unwrap();
+    let url = format!("http://{}/", elsewhere.local_addr().unwrap());
+    let nobody_came = |what: &str| {
+        let Ok((mut came, _)) = elsewhere.accept() else { return };
+        came.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        let mut said = [0; 500];
+        let said = std::io::Read::read(&mut came, &mut said).map(|n| said[..n].to_vec());
+        let said = said.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        panic!("{what} reached {url} and said {said:?}");
+    };
+    let program = world.program("agentbox-desktop");
+    let window = Browser::open(world.session(), &program, &["--window", "--page", "settings"]);
+    window.find_text("main", "approvals.mode", SOON);
+    let home = window.execute("return document.URL", &[]);
+    assert!(home.as_str().unwrap().starts_with("tauri://"), "{home}");
+
+    window.execute("window.elsewhere = arguments[0]", &[json!(url)]);
+    assert_eq!(window.execute_async(FETCHES), json!([]), "what was loaded");
+    nobody_came("a part of the page");
+
+    for leads in [
+        "location.href = window.elsewhere",
+        "location.assign(window.elsewhere)",
+        "window.open(window.elsewhere)",
+        "window.open(window.elsewhere, '_self')",
+        "const a = document.createElement('a'); a.href = window.elsewhere; a.target = '_blank';
+         document.body.append(a); a.click()",
+        "const a = document.createElement('a'); a.href = window.elsewhere;
+         document.body.append(a); a.click()",
+        "const l = document.createElement('link'); l.rel = 'preconnect'; l.href = window.elsewhere;
+         document.head.append(l)",
+        "const f = document.createElement('form'); f.action = window.elsewhere;
+         document.body.append(f); f.submit()",
+        "const i = document.createElement('iframe'); i.src = window.elsewhere;
+         document.body.append(i)",
+    ] {
+        window.execute(leads, &[]);
+        // Long enough for a connection to this computer itself.
+        std::thread::sleep(Duration::from_millis(700));
+        nobody_came(leads);
+        assert_eq!(window.execute("return document.URL", &[]), home, "{leads}");
+    }
+    let titles = world.screen().windows(APP);
+    assert_eq!(titles, ["AgentBox"], "no other window");
+    window.find_text("main", "approvals.mode", SOON);
+}
+
+/// Left, top, width and height of the window's content.
+#[track_caller]
+fn geometry(session: &Session) -> [i32; 4] {
+    let ask = || session.command("wmctrl").arg("-lG").output().unwrap();
+    eventually(SOON, "the window", || {
+        let list = String::from_utf8_lossy(&ask().stdout).into_owned();
+        let line = list.lines().find(|line| line.ends_with(" AgentBox"))?;
+        let mut numbers = line.split_whitespace().skip(2).map_while(|word| word.parse().ok());
+        Some([numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()?])
+    })
+}
+
+#[test]
+fn the_window_comes_back_where_it_was_and_as_large() {
+    /// A window manager may round, and count its frame or not.
+    const NEAR: i32 = 8;
+    let world = World::desktop();
+    let session = world.session();
+    let open = || {
+        world.tray().click(&["Open AgentBox"], SOON);
+        eventually(SOON, "the window's page", || {
+            world.screen().windows(APP).iter().any(|title| title == "AgentBox").then_some(())
+        });
+    };
+    open();
+    let first = geometry(session);
+    let moved = eventually(SOON, "the window elsewhere, and of another size", || {
+        let mut place = session.command("wmctrl");
+        assert!(
+            place.args(["-r", "AgentBox", "-e", "0,150,110,860,560"]).status().unwrap().success()
+        );
+        let now = geometry(session);
+        ((now[2], now[3]) == (860, 560) && now[..2] != first[..2]).then_some(now)
+    });
+    // Twice, for what is a little off would be more so each time.
+    for _ in 0..2 {
+        eventually(SOON, "no window", || {
+            let _ = session.command("wmctrl").args(["-c", "AgentBox"]).output();
+            crate::desktop::pages(&world).is_empty().then_some(())
+        });
+        open();
+        eventually_or(SOON, "the window as it was", || {
+            let now = geometry(session);
+            let near =
+                now.iter().zip(moved).all(|(is, was)| is.abs_diff(was) <= NEAR.unsigned_abs());
+            if near { Ok(()) } else { Err(format!("{now:?}, but it was {moved:?}")) }
+        });
+    }
+}
+
 /// Puts the window where the mouse will find it, and gives a place in its middle.
 #[track_caller]
 fn put_in_place(session: &Session) -> (i32, i32) {

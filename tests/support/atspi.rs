@@ -13,6 +13,7 @@ use zbus::zvariant::OwnedObjectPath;
 const ACCESSIBLE: &str = "org.a11y.atspi.Accessible";
 const LABEL: u32 = 29;
 const BUTTONS: [u32; 4] = [43, 62, 7, 44]; // push button, toggle button, check box, radio button
+const FOCUSED: u64 = 1 << 12;
 const SENSITIVE: u64 = 1 << 24;
 const SHOWING: u64 = 1 << 25;
 /// Deeper than any dialog; a webview's page stays within it as well.
@@ -93,6 +94,19 @@ impl Desktop {
             false
         });
         names
+    }
+
+    /// The name of what has the keyboard in a window.
+    pub fn focused(&self, app: &str, window: &str) -> Option<String> {
+        let mut found = None;
+        self.window(app, window)?.walk(DEPTH, &mut |node| {
+            let hit = node.has(FOCUSED | SHOWING);
+            if hit {
+                found = node.name();
+            }
+            hit
+        });
+        found
     }
 
     /// Whether such a window shows such a button, ready to be pressed.

@@ -161,8 +161,9 @@ impl Item {
         });
     }
 
-    /// An error when the menu was made anew since it was read; nothing was clicked then.
-    fn click_entry(&self, entry: &Entry) -> Result<(), String> {
+    /// Clicks an entry as it was read some time ago. An error when the menu was made anew since; nothing was
+    /// clicked then.
+    pub fn click_entry(&self, entry: &Entry) -> Result<(), String> {
         let path = self.menu_path().expect("a menu");
         match self.call_menu(&path, "Event", &(entry.id, "clicked", Value::from(""), 0u32)) {
             // It took the click and ended for it, before it had answered.

@@ -68,18 +68,14 @@ impl From<zbus::fdo::Error> for Lost {
 pub struct Toast {
     title: String,
     body: String,
-    actions: &'static [&'static str],
+    /// Key and label in turn; `default` is a click on the notification itself.
+    actions: Vec<String>,
     /// Somebody waits for an answer: it stays until there is one.
     urgent: bool,
 }
 
-/// Key and label in turn; `default` is a click on the notification itself.
-const ANSWERS: &[&str] =
-    &["default", "Show", "allow", "Allow once", "show", "Show", "deny", "Deny"];
-/// What is more than a line, carries a warning or matters to others is read before it is allowed.
-const LOOK_FIRST: &[&str] = &["default", "Show", "show", "Show", "deny", "Deny"];
-const LOOK: &[&str] = &["default", "Show", "show", "Show"];
-const MUTE: &[&str] = &["mute", "Mute for an hour"];
+const LOOK: [&str; 4] = ["default", "Show", "show", "Show"];
+const MUTE: [&str; 2] = ["mute", "Mute for an hour"];
 /// The longest sentence a daemon can be trusted to show whole.
 const LONGEST: usize = 100;
 
@@ -88,25 +84,39 @@ impl Toast {
         let title = format!("{} asks", question.box_name);
         let mut lines = vec![escaped(&question.title)];
         lines.extend(question.warnings.iter().map(|w| format!("⚠ {}", escaped(w))));
-        let fits = question.title.chars().count() <= LONGEST;
-        let actions = if fits && question.is_plain() { ANSWERS } else { LOOK_FIRST };
-        Self { title, body: lines.join("\n"), actions, urgent: true }
+        Self { title, body: lines.join("\n"), actions: answers(question), urgent: true }
     }
 
     /// A box is not heard for a while; it can be silenced for longer.
     pub fn keeps_asking(box_name: &BoxName, text: &str) -> Self {
         let title = format!("{box_name} keeps asking");
-        Self { title, body: escaped(text), actions: MUTE, urgent: false }
+        Self { title, body: escaped(text), actions: owned(&MUTE), urgent: false }
     }
 
     /// Something about a box that can be looked at.
     pub fn of_box(title: &str, body: &str) -> Self {
-        Self { title: title.into(), body: escaped(body), actions: LOOK, urgent: false }
+        Self { title: title.into(), body: escaped(body), actions: owned(&LOOK), urgent: false }
     }
 
     pub fn news(title: &str, body: &str) -> Self {
-        Self { title: title.into(), body: escaped(body), actions: &[], urgent: false }
+        Self { title: title.into(), body: escaped(body), actions: Vec::new(), urgent: false }
     }
+}
+
+/// In the question's own words. What is more than a line, carries a warning or matters to others is read before
+/// it is allowed.
+fn answers(question: &Question) -> Vec<String> {
+    let (yes, no) = (question.answers.yes.as_str(), question.answers.no.as_str());
+    let fits = question.title.chars().count() <= LONGEST;
+    if fits && question.is_plain() {
+        owned(&["default", "Show", "allow", yes, "show", "Show", "deny", no])
+    } else {
+        owned(&["default", "Show", "show", "Show", "deny", no])
+    }
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 /// Daemons read the body as markup; what a box wrote must stay text.
@@ -266,7 +276,7 @@ struct Line {
 
 impl Line {
     async fn notify(&self, toast: &Toast, buttons: bool) -> zbus::Result<u32> {
-        let actions = if buttons { toast.actions } else { &[] };
+        let actions: &[String] = if buttons { &toast.actions } else { &[] };
         let urgency: u8 = if toast.urgent { 2 } else { 1 };
         // A question stays until it is answered; news goes when the daemon thinks fit.
         let timeout: i32 = if toast.urgent { 0 } else { -1 };
@@ -360,7 +370,8 @@ mod tests {
     fn only_a_plain_question_that_fits_can_be_allowed_here() {
         let actions = |q: &Question| Toast::question(q).actions;
         let plain = question(1, "a", "Push");
-        assert_eq!(actions(&plain), ANSWERS);
+        let all = ["default", "Show", "allow", "Allow once", "show", "Show", "deny", "Deny"];
+        assert_eq!(actions(&plain), all);
         for change in [
             (|q: &mut Question| q.tier = Tier::Sensitive) as fn(&mut Question),
             |q| q.tier = Tier::Irreversible,
@@ -369,8 +380,20 @@ mod tests {
         ] {
             let mut other = plain.clone();
             change(&mut other);
-            assert_eq!(actions(&other), LOOK_FIRST, "{}", other.title);
+            let look_first = ["default", "Show", "show", "Show", "deny", "Deny"];
+            assert_eq!(actions(&other), look_first, "{}", other.title);
         }
+    }
+
+    #[test]
+    fn buttons_bear_the_questions_own_words() {
+        let mut asked = question(1, "a", "Copy 2 files into the new box a");
+        (asked.answers.yes, asked.answers.no) = ("Copy".into(), "Cancel".into());
+        let all = ["default", "Show", "allow", "Copy", "show", "Show", "deny", "Cancel"];
+        assert_eq!(Toast::question(&asked).actions, all);
+        asked.answers.without = Some("Without these files".into());
+        let look_first = ["default", "Show", "show", "Show", "deny", "Cancel"];
+        assert_eq!(Toast::question(&asked).actions, look_first);
     }
 
     #[test]

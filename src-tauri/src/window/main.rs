@@ -13,6 +13,7 @@ mod copies;
 mod links;
 mod person;
 mod subscription;
+mod tray_end;
 mod window;
 mod window_state;
 
@@ -22,8 +23,8 @@ use agentbox_desktop::{Failure, display, home, logging, page, place, programs};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let done = match args::page(std::env::args().skip(1)) {
-        Ok(page) => window::run(page),
+    let done = match args::parse(std::env::args().skip(1)) {
+        Ok(wanted) => window::run(wanted),
         Err(bad) => Err(Failure::usage(bad).hint("See: agentbox-desktop --help")),
     };
     match done {

@@ -3,10 +3,12 @@
 //! Closing the window ends the process. The page can reach nothing but the commands in
 //! [`crate::commands`]: it loads only what is embedded, opens no other page and no other window.
 
-use crate::page::Page;
+use crate::args::Wanted;
 use crate::person::AtDesktop;
 use crate::subscription::Subscription;
-use crate::{Failure, chooser, commands, copies, display, home, links, logging, window_state};
+use crate::{
+    Failure, chooser, commands, copies, display, home, links, logging, tray_end, window_state,
+};
 use agentbox_window::Window;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,11 +18,15 @@ use tauri::{App, Manager, Runtime, WebviewUrl, WebviewWindow, WebviewWindowBuild
 /// The only window's label; the capabilities name it too.
 pub const LABEL: &str = "main";
 
+/// What the webview would send out by itself goes here, where nobody listens. The page's own rules do not cover
+/// all of it: a link that is clicked and one that says `preconnect` open a connection before anybody is asked.
+const NOWHERE: &str = "http://127.0.0.1:9";
+
 /// Whose window it is: the menu's entry is known to panels by this name.
 #[cfg(target_os = "linux")]
 const APP: &str = "agentbox-desktop";
 
-pub fn run(page: Page) -> Result<(), Failure> {
+pub fn run(wanted: Wanted) -> Result<(), Failure> {
     #[cfg(target_os = "linux")]
     gtk::glib::set_prgname(Some(APP));
     display::require()?;
@@ -29,7 +35,7 @@ pub fn run(page: Page) -> Result<(), Failure> {
     let runtime = home::runtime()?;
     tauri::async_runtime::set(runtime.handle().clone());
     let app = tauri::Builder::default()
-        .manage(page)
+        .manage(wanted.page)
         .manage(copies::Home(home.clone()))
         .manage(copies::Dropped::default())
         .invoke_handler(tauri::generate_handler![
@@ -52,7 +58,12 @@ pub fn run(page: Page) -> Result<(), Failure> {
             copies::save,
             chooser::choose_folder
         ])
-        .setup(move |app| Ok(open(app, home.clone())?))
+        .setup(move |app| {
+            if wanted.of_the_tray {
+                tray_end::watch(app.handle().clone());
+            }
+            Ok(open(app, home.clone())?)
+        })
         .build(tauri::generate_context!())
         .map_err(|e| Failure::new(format!("the window cannot be opened: {e}.")))?;
     app.run(|_, _| {});
@@ -73,6 +84,7 @@ fn open(app: &App, home: PathBuf) -> tauri::Result<()> {
         .min_inner_size(640.0, 420.0)
         .on_navigation(|url| url.scheme() == "tauri")
         .on_new_window(|_, _| NewWindowResponse::Deny)
+        .proxy_url(NOWHERE.parse().map_err(tauri::Error::InvalidUrl)?)
         .build()?;
     copies::watch(&window);
     tell_focus(&window);
@@ -97,5 +109,35 @@ pub fn come_to_front<R: Runtime>(app: &impl Manager<R>) {
         if let Err(e) = done {
             tracing::warn!("the window cannot be brought to the front: {e}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    /// Whoever widens one of these changes what a tricked page can do, and should have to say so here.
+    #[test]
+    fn the_page_may_listen_to_events_and_load_what_is_embedded_and_nothing_else() {
+        let mut may: Value =
+            serde_json::from_str(include_str!("../../capabilities/window.json")).unwrap();
+        let described = may.as_object_mut().unwrap().remove("description").unwrap();
+        assert!(described.as_str().unwrap().contains("src/window/commands.rs"), "{described}");
+        let listens = ["core:event:allow-listen", "core:event:allow-unlisten"];
+        assert_eq!(
+            may,
+            json!({
+                "$schema": "../gen/schemas/desktop-schema.json",
+                "identifier": "window",
+                "windows": [super::LABEL],
+                "permissions": listens,
+            })
+        );
+        let app: Value = serde_json::from_str(include_str!("../../tauri.conf.json")).unwrap();
+        let csp = "default-src 'self'; connect-src ipc: http://ipc.localhost; \
+            style-src 'self' 'unsafe-inline'; img-src 'self' data:; object-src 'none'; \
+            frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+        assert_eq!(app["app"]["security"], json!({ "csp": csp }));
+        assert_eq!(app["app"]["windows"], json!([]));
     }
 }
