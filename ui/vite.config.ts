@@ -7,6 +7,8 @@ export default defineConfig(({ mode }) => ({
   build: { emptyOutDir: true },
   // Without it the tests would get Svelte's server build, which never mounts anything.
   resolve: mode === "test" ? { conditions: ["browser"] } : {},
+  // Some tests read what the host says out of its sources.
+  server: mode === "test" ? { fs: { allow: [".."] } } : {},
   test: {
     environment: "happy-dom",
     include: ["tests/**/*.test.ts"],

@@ -90,6 +90,43 @@ fn every_page_looks_as_in_the_documentation() {
     assert!(others.is_empty(), "{}\n{HOW}", others.join("\n"));
 }
 
+/// What of a page moves, or would when it changes: an element's class, and how.
+const MOVES: &str = "
+const still = (times) => times.split(', ').every((time) => parseFloat(time) === 0);
+const found = [];
+for (const one of document.querySelectorAll('*')) for (const part of ['', '::before', '::after']) {
+  const style = getComputedStyle(one, part);
+  if (!still(style.transitionDuration)) found.push(`${one.className}${part} changes in ${style.transitionDuration}`);
+  if (style.animationName !== 'none' && !still(style.animationDuration)) found.push(`${one.className}${part} does ${style.animationName}`);
+  if (style.scrollBehavior !== 'auto') found.push(`${one.className} scrolls ${style.scrollBehavior}`);
+}
+return found;";
+
+/// Takes out of a page what it has for those who want less motion.
+const FORGET: &str = "
+for (const sheet of document.styleSheets) for (let at = sheet.cssRules.length - 1; at >= 0; at--) {
+  if (sheet.cssRules[at].conditionText?.includes('prefers-reduced-motion')) sheet.deleteRule(at);
+}";
+
+#[test]
+fn nothing_moves_for_who_wants_less_motion() {
+    let home = tempfile::tempdir().unwrap();
+    let page = Page::serve(&World::programs().join("page"), home.path());
+    let browser = Browser::chromium(SIZE.0, SIZE.1);
+    browser.prefer("light");
+    let moves = || browser.execute(MOVES, &[]).as_array().unwrap().clone();
+    let mut for_others = 0;
+    for (name, at) in pages() {
+        browser.go_to("about:blank");
+        browser.go_to(&page.pictured(&at));
+        browser.execute_async(SETTLED);
+        assert_eq!(moves(), Vec::<serde_json::Value>::new(), "{name}");
+        browser.execute(FORGET, &[]);
+        for_others += moves().len();
+    }
+    assert!(for_others > 0, "nothing moves for anybody, so this proves nothing");
+}
+
 /// What each picture is called, and the page it shows.
 fn pages() -> Vec<(String, String)> {
     let pages = PAGES.map(|page| (page.to_owned(), page.to_owned()));

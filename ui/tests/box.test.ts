@@ -284,10 +284,12 @@ describe("the overview", () => {
 describe("its activity", () => {
   test("is this box's alone, and grows by itself", async () => {
     const opened = await openWindow({ first: "box/b00000001/activity" });
-    const all = [record(1), record(2)];
+    const all = [record(1), record(2, { kind: "asked", summary: "fix-login asks: Push 1 commit" })];
     opened.host.on("audit", ({ params }) => all.filter((one) => one.seq > (params.after ?? 0)));
     await opened.say({ ...opened.snapshot, boxes: [box()] } as typeof opened.snapshot);
     await pass(0);
+    for (const row of ["record-1", "record-2"]) expect(words(row)).not.toContain("fix-login");
+    expect(words("record-2")).toContain("Push 1 commit");
     expect(opened.host.called("audit").every(({ params }) => params.target?.query === "b00000001")).toBe(true);
     expect([...document.querySelectorAll("[data-testid^=record-]")].map((row) => (row as HTMLElement).dataset["testid"])).toEqual(["record-2", "record-1"]);
     all.push(record(3));

@@ -28,7 +28,7 @@ test("a card says name, state, branch, age and image", async () => {
 test.each<[BoxState, string, string[]]>([
   ["creating", "◌ being created", []],
   ["running", "● running", ["pause", "stop"]],
-  ["paused", "◐ paused", ["resume", "stop"]],
+  ["paused", "‖ paused", ["resume", "stop"]],
   ["stopped", "○ stopped", ["start"]],
   ["missing", "✕ missing", []],
   ["unknown", "? unknown", []],
@@ -185,7 +185,7 @@ describe("verbs", () => {
     host.on("pauseBox", () => box({ state: "paused" }));
     await user.click(at("pause-fix-login"));
     await pass(0);
-    expect(words("box-fix-login")).toContain("◐ paused");
+    expect(words("box-fix-login")).toContain("‖ paused");
     host.on("unpauseBox", () => box({ state: "running" }));
     await user.click(at("resume-fix-login"));
     await pass(0);

@@ -5,7 +5,7 @@ import { complete, groups, summary } from "../src/lib/checkup.svelte";
 import { pieces } from "../src/lib/hint";
 import { error } from "./fake";
 import { allGood, check } from "./registry";
-import { status } from "./samples";
+import { credential, status } from "./samples";
 import { at, maybe, openWindow, pass, words } from "./window";
 
 async function open(checks: Check[] = allGood()) {
@@ -41,6 +41,45 @@ test("what needs somebody says so, with what to do and a command to copy", async
   await user.click(at("copy-sudo usermod -aG docker $USER"));
   await pass(0);
   expect(await navigator.clipboard.readText()).toBe("sudo usermod -aG docker $USER");
+});
+
+test("what needs somebody comes first, and of that what does not work", async () => {
+  await open([
+    ...allGood(),
+    check("relay", "approvals", { level: "warn", detail: "writes to tracker pass without a question" }),
+    check("integrations", "tracker", { level: "fail", detail: "gone" }),
+    check("engine", "engine", { level: "fail", detail: "no engine answered" }),
+  ]);
+  expect(titles().slice(0, 3)).toEqual(["Needs you", "This computer", "Engine"]);
+  const first = [...document.querySelectorAll("[aria-label='Needs you'] li")].map((row) => row.textContent?.replace(/\s+/g, " ").trim());
+  expect(first).toEqual([
+    "✕ does not work Services · tracker gone",
+    "✕ does not work engine no engine answered",
+    "⚠ needs you Questions and settings · approvals writes to tracker pass without a question",
+  ]);
+});
+
+test("a missing credential leads to its card, and needs no terminal", async () => {
+  const { host, user } = await open([
+    check("integrations", "tracker", { level: "warn", detail: "not logged in", hint: "run 'trk login', or store a key: 'agentbox secrets set tracker.token'" }),
+  ]);
+  host.on("secrets", () => [credential({ id: "other.key" }), credential({ stored: false })]);
+  expect(words("check-integrations-tracker")).toMatch(/What to do: run trk login Copy ?, or store a key: Set tracker.token…$/);
+  expect(maybe("copy-agentbox secrets set tracker.token")).toBeNull();
+  await user.click(at("set-credential-tracker.token"));
+  await pass(0);
+  expect(document.activeElement).toBe(at("credential-tracker.token"));
+});
+
+test("a newer AgentBox is said, with where it is, and needs nobody", async () => {
+  const { user } = await open([
+    check("host", "updates", { level: "info", detail: "AgentBox 9.0.0 is there; this is 0.1.0", hint: "get it from `https://example.org/9`" }),
+  ]);
+  expect(words("summary")).toContain("All good");
+  expect(words("check-host-updates")).toContain("ℹ to know updates AgentBox 9.0.0 is there; this is 0.1.0 What to do: get it from https://example.org/9");
+  await user.click(at("copy-https://example.org/9"));
+  await pass(0);
+  expect(await navigator.clipboard.readText()).toBe("https://example.org/9");
 });
 
 test("one thing, and none, in words", () => {

@@ -309,10 +309,30 @@ test("Escape leaves a new credential, whichever field has the focus", async () =
   expect(host.called("setSecret")).toEqual([]);
 });
 
-test("the page speaks of credentials only", async () => {
-  const { user } = await open([credential({ about: "" }), missing({ id: "other.key", about: "" })]);
+/** What the host says of each credential, out of its own sources. */
+const SOURCES = import.meta.glob<string>("../../crates/connectors/src/*.rs", { query: "?raw", import: "default", eager: true });
+const ABOUTS = Object.values(SOURCES).flatMap((text) =>
+  [...text.matchAll(/id: "([a-z.-]+)",\s+env: "[A-Z_]*",\s+about: "([^"]+)"/g)].map(([, id = "", about = ""]) => ({ id, about })),
+);
+
+test("the page speaks of credentials only; names of the provider's page are in quotes", async () => {
+  expect(ABOUTS.map(({ id }) => id).sort()).toEqual([
+    "clickup.token",
+    "github.enterprise-token",
+    "github.token",
+    "linear.token",
+    "notion.token",
+    "trello.key",
+    "trello.token",
+  ]);
+  const { user } = await open([credential(), ...ABOUTS.map((one) => missing(one))]);
   await user.click(at(`set-${ID}`));
-  const text = (document.querySelector("main")?.textContent ?? "").replaceAll(ID, "");
+  let text = document.querySelector("main")?.textContent ?? "";
+  for (const { id, about } of ABOUTS) {
+    expect(text).toContain(about);
+    text = text.replaceAll(id, "");
+  }
+  text = text.replaceAll(ID, "").replaceAll(/“[^”]*”/g, "");
   expect(text).not.toMatch(/secret|token|password/i);
   expect(text).toContain("1 credential stored");
 });

@@ -27,6 +27,11 @@ test("the oldest question comes first and has the keys", async () => {
   expect(document.activeElement).toBe(at("deny-old"));
 });
 
+test("one question alone has no place among others", async () => {
+  await openWindow({ questions: three().slice(0, 1) });
+  expect(document.querySelector(".position")).toBeNull();
+});
+
 test("j and k move, and stop at the ends", async () => {
   const { user } = await openWindow({ questions: three() });
   await user.keyboard("k");

@@ -131,6 +131,19 @@ test("a credential's name leads to it", async () => {
   expect(at("credential-tracker.token").classList.contains("lit")).toBe(false);
 });
 
+test("where a credential is missing, the way to it is a button", async () => {
+  const { host, user } = await open();
+  host.on("testIntegration", () => ({ level: "warn", detail: "not logged in", hint: "make them, then store them: 'agentbox secrets set tracker.key' and 'agentbox secrets set tracker.token'" }));
+  host.on("secrets", () => [credential({ id: "tracker.key" }), credential({ stored: false })]);
+  await user.click(at("test-tracker"));
+  await pass(0);
+  expect(words("tested-tracker")).toBe("⚠ Not ready: not logged in What to do: make them, then store them: Set tracker.key… and Set tracker.token…");
+  await user.click(at("set-credential-tracker.token"));
+  await pass(0);
+  expect(document.querySelector("h1")?.textContent).toBe("Credentials");
+  expect(document.activeElement).toBe(at("credential-tracker.token"));
+});
+
 test("j and k move over the cards", async () => {
   const { user } = await open([service(), service({ service: "b", title: "Beta" })]);
   await user.keyboard("j");
@@ -179,7 +192,7 @@ describe("without a test", () => {
 
   test("switched on, it is tried at once; what the check-up said before is old", async () => {
     const { host, user } = await checked(service(), check("integrations", "tracker", { level: "info", detail: "disabled", hint: "agentbox integrations enable tracker" }));
-    expect(words("tested-tracker")).toContain("Note: disabled");
+    expect(words("tested-tracker")).toBe("ℹ Note: disabled");
     host.on("setIntegration", ({ params }) => service({ enabled: params.enabled }));
     host.on("testIntegration", () => ({ level: "ok", detail: "trk 1.2", hint: null }));
     await user.click(at("switch-tracker"));

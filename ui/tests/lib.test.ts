@@ -1,10 +1,10 @@
 // The small pure parts.
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import { PALETTE, boxColour } from "../src/lib/colour";
 import { commandLine } from "../src/lib/command";
 import { HISTORY_MS, path, remembered } from "../src/lib/history";
 import { ago } from "../src/lib/time";
-import { asControlError, shortImage } from "../src/lib/words";
+import { asControlError, folderWords, shortImage } from "../src/lib/words";
 import css from "../src/app.css?raw";
 import { usage } from "./samples";
 
@@ -57,6 +57,50 @@ describe("what boxes used", () => {
     ];
     expect(path(points, 100)).toBe("0.0,23.0 50.0,1.0 100.0,12.0");
     expect(path([{ at: 1, value: 0 }], 0)).toBe("100.0,23.0");
+  });
+});
+
+test("folders", () => {
+  expect(folderWords("/home/ada/shop-api", "/home/ada/.agentbox")).toBe("~/shop-api");
+  expect(folderWords("Box a made from /home/ada/shop-api", "/home/ada/.agentbox")).toBe("Box a made from ~/shop-api");
+  expect(folderWords("/mnt/home/ada/shop-api", "/home/ada/.agentbox")).toBe("/mnt/home/ada/shop-api");
+  for (const home of [undefined, "/srv/agentbox", "/.agentbox", "/home/ad/.agentbox"]) {
+    expect(folderWords("/home/ada/shop-api", home)).toBe("/home/ada/shop-api");
+  }
+});
+
+describe("less motion", () => {
+  const wanted = (less: boolean) => {
+    const { device } = (window as unknown as { happyDOM: { settings: { device: { prefersReducedMotion: string } } } }).happyDOM.settings;
+    device.prefersReducedMotion = less ? "reduce" : "no-preference";
+  };
+
+  function styleOf(element: string, classes: string, own: string): CSSStyleDeclaration {
+    document.head.innerHTML = `<style>${own}</style><style>${css}</style>`;
+    document.body.innerHTML = `<${element} class="${classes}"></${element}>`;
+    return getComputedStyle(document.body.firstElementChild as Element);
+  }
+
+  afterEach(() => {
+    wanted(false);
+    document.head.innerHTML = document.body.innerHTML = "";
+  });
+
+  test.each([
+    [false, "0.4s", "breathe", "smooth"],
+    [true, "none", "none", "auto"],
+  ])("wanted: %s", (less, transition, animation, scrolling) => {
+    wanted(less);
+    const own = ".x { transition: box-shadow 0.4s; animation: breathe 1.4s infinite; scroll-behavior: smooth }";
+    const style = styleOf("article", "x", own);
+    expect(style.transition).toContain(transition);
+    expect(style.animation).toContain(animation);
+    expect(style.scrollBehavior).toBe(scrolling);
+  });
+
+  test("what comes late still does", () => {
+    wanted(true);
+    expect(styleOf("p", "late", "").animation).toContain("appear");
   });
 });
 

@@ -119,6 +119,15 @@ describe("following", () => {
     expect(texts().at(-1)).toBe("newest");
   });
 
+  test("goes on in a window that is made larger", async () => {
+    const { give } = await open();
+    await give(numbered(1000));
+    // The browser moves it as far down as it then goes, and tells of that first.
+    Object.defineProperty(area(), "clientHeight", { value: 900 });
+    await scrollTo(20 * 1000 - 900);
+    expect(at("log-follow").getAttribute("aria-pressed")).toBe("true");
+  });
+
   test("scrolling back to the end follows as well", async () => {
     const { give } = await open();
     await give(numbered(1000));

@@ -85,8 +85,8 @@ describe("the mode", () => {
   test("is said in words, with the honest limit of rules", async () => {
     await open({ view: { hosts: 3, injected: [{ secret: "github.token", count: 14 }] } });
     expect(words("mode")).toBe("Balanced. Package registries, agents' services and what you allowed; everything else asks you.");
-    expect(words("way-facts")).toContain("3 hosts in its rules");
-    expect(words("way-facts")).toContain("github.token 14×");
+    expect(words("way-facts")).toContain("Its rules name 3 hosts.");
+    expect(words("way-facts")).toContain("github.token was put into 14 requests");
     expect(words("trusted")).toContain("trusted with its whole payload");
   });
 
@@ -118,7 +118,7 @@ describe("the mode", () => {
 
   test("is a chip at the box's name, observed as a warning, and leads here", async () => {
     const { app, user } = await open({ box: { egress: "observe" } });
-    expect(words("egress-fix-login")).toBe("⚠ Observed");
+    expect(words("egress-fix-login")).toBe("⚠ Network: observed");
     expect(at("egress-fix-login").getAttribute("aria-label")).toContain("nothing is stopped");
     app.show("boxes");
     await pass(20);
@@ -255,6 +255,23 @@ describe("the traffic", () => {
     expect(texts().at(-1)).toContain("/last");
   }, 30_000);
 
+  test("a window that is made larger moves the lines, and who follows goes on following", async () => {
+    const { give } = await open();
+    await give(...Array.from({ length: 100 }, (_, n) => traffic(`${n}`)));
+    // The browser moves it as far down as it then goes, and tells of that first.
+    Object.defineProperty(at("traffic"), "clientHeight", { value: 800 });
+    at("traffic").scrollTop = 28 * 101 - 800;
+    at("traffic").dispatchEvent(new Event("scroll"));
+    await pass(0);
+    expect(at("traffic-follow").getAttribute("aria-pressed")).toBe("true");
+  });
+
+  test("of what no rule let out nothing is measured", async () => {
+    await open({ lines: [blocked("1", { bytesUp: 0, bytesDown: 0, ms: 1 }), traffic("2", { bytesUp: 0, bytesDown: 512, ms: 7 })] });
+    const numbers = rows().map((row) => [...row.querySelectorAll(".number")].map((one) => one.textContent));
+    expect(numbers).toEqual([["", "", ""], ["0", "512 B", "7"]]);
+  });
+
   test("lines that are cut in two are whole, and what is none is passed over", async () => {
     const { stream } = await open();
     const text = new TextEncoder().encode(`${JSON.stringify(traffic("1", { path: "/grün" }))}\nnot json\n7\n${JSON.stringify(traffic("2"))}\n`);
@@ -304,7 +321,9 @@ describe("a line's details", () => {
     await pass(0);
     expect(host.called("explainEgress").map((call) => call.params)).toEqual([{ target: TARGET, event: "1" }]);
     expect(words("why")).toBe("A credential could not be put in. Its server sent credentials back, so none is put in until you say so.");
-    expect(words("hint")).toContain("agentbox egress acknowledge api.example.com");
+    // The button says it, for those without a terminal.
+    expect(maybe("hint")).toBeNull();
+    expect(maybe("acknowledge")).not.toBeNull();
     expect(words("injected")).toBe("none put in");
     await user.click(rows()[1]!);
     await pass(0);
@@ -322,6 +341,19 @@ describe("a line's details", () => {
     await user.click(rows()[0]!);
     await pass(0);
     expect(words("why")).toBe("No rule speaks of this host.");
+  });
+
+  test.each([
+    ["websocket_not_permitted", "agentbox egress allow a.example", "What to do: agentbox egress allow a.example Copy"],
+    ["no_rule_matched", "agentbox egress allow a.example", null],
+    ["denied_by_rule", "a rule denies this; do not look for another way", null],
+  ] as const)("a command is for what no button does: %s", async (reason, hint, said) => {
+    const { host, user } = await open({ lines: [blocked("1", { reason, bytesUp: 0 })] });
+    host.on("explainEgress", ({ params }) => ({ line: blocked(params.event ?? ""), why: "Because.", hint }));
+    await user.click(rows()[0]!);
+    await pass(0);
+    expect(maybe("hint") && words("hint")).toBe(said);
+    expect(words("traffic-details").includes("nothing was sent")).toBe(reason === "no_rule_matched");
   });
 
   test("credentials that were held back are put in again after a question elsewhere", async () => {

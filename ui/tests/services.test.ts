@@ -97,7 +97,7 @@ describe("the tab", () => {
   test("draws them with their states in words, what blocks, and says the same in a table", async () => {
     await open(shop);
     expect(words("node-install")).toBe("install ✓ done");
-    expect(words("node-web")).toBe("web ◌ blocked on seed");
+    expect(words("node-web")).toBe("web ◌ waits for seed");
     expect(at("node-web").dataset["column"]).toBe("2");
     expect(at("edge-seed-web").classList.contains("blocks")).toBe(true);
     expect(at("edge-install-seed").classList.contains("blocks")).toBe(false);

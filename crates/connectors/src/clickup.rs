@@ -24,13 +24,13 @@ pub static CONNECTOR: Connector = Connector {
         base_url: "https://api.clickup.com/api/v2",
         probe: "/user",
         authorize,
-        login_hint: "make a personal token in ClickUp under Settings, Apps, then run \
+        login_hint: "make an “API token” in ClickUp under Settings, Apps, then store it: \
                      'agentbox secrets set clickup.token'",
     }),
     secrets: &[SecretUse {
         id: "clickup.token",
         env: "",
-        about: "A personal API token from ClickUp's settings, under Apps; begins with pk_",
+        about: "Your key from ClickUp's settings, under Apps: the “API token” that begins with pk_",
     }],
     ops: &[
         op("whoami", false, "", "Show whose account it is.", whoami),

@@ -68,7 +68,8 @@ pub struct SecretUse {
     pub id: &'static str,
     /// The variable a host program reads it from; empty for an API.
     pub env: &'static str,
-    /// “An internal integration secret from notion.so/my-integrations”.
+    /// “A personal API key from linear.app/settings/account/security”. Names that stand on the provider's
+    /// page, for who has to find them there, are in “quotes”.
     pub about: &'static str,
 }
 

@@ -38,12 +38,12 @@ pub static CONNECTOR: Connector = Connector {
         SecretUse {
             id: "github.token",
             env: "GH_TOKEN",
-            about: "A personal access token for github.com with access to the project's repository",
+            about: "A key for github.com that may use the project's repository: a “personal access token”",
         },
         SecretUse {
             id: "github.enterprise-token",
             env: "GH_ENTERPRISE_TOKEN",
-            about: "A personal access token for the GitHub server named by integrations.github.baseUrl",
+            about: "A key for the GitHub server named by integrations.github.baseUrl: a “personal access token”",
         },
     ],
     ops: &[],

@@ -33,7 +33,7 @@ pub static CONNECTOR: Connector = Connector {
         version_args: &["--version"],
         auth_args: &["auth", "whoami"],
         install_hint: "install linear as https://github.com/schpet/linear-cli says",
-        login_hint: "run 'linear auth login', or 'agentbox secrets set linear.token'",
+        login_hint: "run 'linear auth login', or store a key: 'agentbox secrets set linear.token'",
         env_prefixes: &["LINEAR_"],
     }),
     secrets: &[SecretUse {

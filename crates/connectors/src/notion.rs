@@ -39,13 +39,13 @@ pub static CONNECTOR: Connector = Connector {
         version_args: &["--version"],
         auth_args: WHOAMI,
         install_hint: "install ntn as https://developers.notion.com/cli says",
-        login_hint: "run 'agentbox secrets set notion.token' with an integration secret",
+        login_hint: "store your integration's key: 'agentbox secrets set notion.token'",
         env_prefixes: &["NOTION_"],
     }),
     secrets: &[SecretUse {
         id: "notion.token",
         env: "NOTION_API_TOKEN",
-        about: "An internal integration secret from notion.so/my-integrations",
+        about: "The key of an internal integration from notion.so/my-integrations: its “integration secret”",
     }],
     ops: &[
         Op {

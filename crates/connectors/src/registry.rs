@@ -43,4 +43,16 @@ mod tests {
             assert_eq!(names.len(), connector.infos().count(), "{}", connector.service);
         }
     }
+
+    /// People read of credentials and keys; a provider's own name for one is in quotes.
+    #[test]
+    fn credentials_are_called_so() {
+        for secret in CONNECTORS.iter().flat_map(|c| c.secrets) {
+            let ours = secret.about.split('“').filter_map(|part| part.split('”').next_back());
+            let said = ours.collect::<String>().to_lowercase();
+            for word in ["secret", "token", "password"] {
+                assert!(!said.contains(word), "{}: {}", secret.id, secret.about);
+            }
+        }
+    }
 }

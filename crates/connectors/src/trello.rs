@@ -24,7 +24,7 @@ pub static CONNECTOR: Connector = Connector {
         base_url: "https://api.trello.com/1",
         probe: "/members/me",
         authorize,
-        login_hint: "make a key and a token at trello.com/power-ups/admin, then run \
+        login_hint: "make a key and a “token” at trello.com/power-ups/admin, then store them: \
                      'agentbox secrets set trello.key' and 'agentbox secrets set trello.token'",
     }),
     secrets: &[
@@ -36,7 +36,7 @@ pub static CONNECTOR: Connector = Connector {
         SecretUse {
             id: "trello.token",
             env: "",
-            about: "A token made with that key; scope=read is enough for reading",
+            about: "The “token” made with that key; scope=read is enough for reading",
         },
     ],
     ops: &[

@@ -21,7 +21,9 @@ pub async fn online(core: &Core) -> Vec<Check> {
     let mut checks = common(&core.home);
     let running = format!("{} {}, pid {}", status.kind, status.version, status.pid);
     checks.push(ok("host", "host", running));
-    checks.extend(engine(&core.settings).await);
+    let (engine, updates) = futures_util::join!(engine(&core.settings), updates(core));
+    checks.extend(updates);
+    checks.extend(engine);
     checks.extend(core.strained().await);
     for notice in status.notices {
         checks.push(Check {
@@ -37,6 +39,12 @@ pub async fn online(core: &Core) -> Vec<Check> {
     checks.extend(programs(&|name| core.relay.program(name)));
     checks.extend(integrations(core).await);
     checks
+}
+
+/// Asked for by the person alone: without a feed nobody is asked.
+async fn updates(core: &Core) -> Option<Check> {
+    let feed = Settings::load(&core.home).ok()?.update.feed?;
+    Some(crate::updates::row(&feed).await)
 }
 
 /// What decides about boxes' requests, and what in it is wider than usual.

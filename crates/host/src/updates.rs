@@ -1,7 +1,14 @@
 //! Whether there is a newer AgentBox, as its release feed says. Nothing is downloaded and nothing run.
 
-use protocol::text::plain;
+use crate::doctor::{check, ok};
+use protocol::control::{Check, Level};
+use protocol::text::{plain, visible};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+const CURRENT: &str = env!("CARGO_PKG_VERSION");
+/// A check-up does not wait longer for a feed.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A feed is a few lines.
 const MOST: usize = 64 * 1024;
@@ -23,6 +30,31 @@ pub struct Release {
 /// Asks the feed; what it says is checked, because it is shown and may be opened.
 pub async fn latest(feed: &str) -> Result<Release, String> {
     read(&relay::fetch_json(feed).await?)
+}
+
+/// The check-up's row about it. A feed that does not answer is to know; nothing stops working.
+pub(crate) async fn row(feed: &str) -> Check {
+    row_of(within(PATIENCE, feed).await, CURRENT)
+}
+
+async fn within(patience: Duration, feed: &str) -> Result<Release, String> {
+    let slow = |_| format!("the feed did not answer within {patience:?}");
+    tokio::time::timeout(patience, latest(feed)).await.map_err(slow)?
+}
+
+fn row_of(told: Result<Release, String>, current: &str) -> Check {
+    let info = |detail: &str, hint: &str| check("host", "updates", Level::Info, detail, Some(hint));
+    match told {
+        Ok(release) if is_newer(&release.version, current) => info(
+            &format!("AgentBox {} is there; this is {current}", release.version),
+            &format!("get it from `{}`", release.url),
+        ),
+        Ok(_) => ok("host", "updates", format!("{current} is the newest")),
+        Err(why) => {
+            let hint = "update.feed in the settings is the address that is asked";
+            info(&format!("not known: {}", visible(&why)), hint)
+        }
+    }
 }
 
 fn read(bytes: &[u8]) -> Result<Release, String> {
@@ -108,6 +140,35 @@ mod tests {
         for bad in ["", "1", "1.0", "1.0.0.0", "v1.0.0", "1.0.x", "1.0.0-", "1.0.0-a b"] {
             assert!(!is_newer(bad, "0.0.1"), "{bad}");
         }
+    }
+
+    fn release(version: &str) -> Release {
+        let url = "https://example.org/9".to_owned();
+        Release { version: version.to_owned(), notes: String::new(), url, sha256: None }
+    }
+
+    #[test]
+    fn a_check_up_says_which_version_there_is_and_where() {
+        let newer = row_of(Ok(release("9.0.0")), "0.1.0");
+        assert_eq!(newer.level, Level::Info);
+        assert_eq!(newer.detail, "AgentBox 9.0.0 is there; this is 0.1.0");
+        assert_eq!(newer.hint.as_deref(), Some("get it from `https://example.org/9`"));
+        for known in ["0.1.0", "0.0.9"] {
+            let newest = row_of(Ok(release(known)), "0.1.0");
+            assert_eq!((newest.level, &*newest.detail), (Level::Ok, "0.1.0 is the newest"));
+        }
+        let silent = row_of(Err("no\u{1b}[31m".into()), "0.1.0");
+        assert_eq!(silent.level, Level::Info);
+        assert!(silent.detail.starts_with("not known: no"), "{}", silent.detail);
+        assert!(!silent.detail.contains('\u{1b}'), "{}", silent.detail);
+    }
+
+    #[tokio::test]
+    async fn a_feed_that_says_nothing_is_not_waited_for() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let feed = format!("http://{}/latest.json", silent.local_addr().unwrap());
+        let told = within(Duration::from_millis(20), &feed).await;
+        assert_eq!(told, Err("the feed did not answer within 20ms".to_owned()));
     }
 
     #[test]

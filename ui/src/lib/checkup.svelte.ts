@@ -16,8 +16,9 @@ export const LEVELS: Record<Level, { symbol: string; words: string }> = {
   fail: { symbol: "✕", words: "does not work" },
 };
 
+const NEEDS_YOU = "Needs you";
 /** In the order they are read. */
-const GROUPS = ["This computer", "Engine", "Boxes", "Keychain", "Desktop", "Questions and settings", "Programs", "Services"];
+const GROUPS = [NEEDS_YOU, "This computer", "Engine", "Boxes", "Keychain", "Desktop", "Questions and settings", "Programs", "Services"];
 const GROUP_OF: Record<string, string> = {
   system: "This computer",
   host: "This computer",
@@ -36,14 +37,22 @@ export interface CheckGroup {
 
 const needsYou = (check: Check) => check.level === "warn" || check.level === "fail";
 
+/** What needs somebody comes first, and of that what does not work; the rest by what it is about. */
 export function groups(checks: readonly Check[]): CheckGroup[] {
   const byTitle = new Map<string, Check[]>();
-  for (const check of checks) {
-    const title = titleOf(check);
+  const worst = [...checks].sort((a, b) => Number(b.level === "fail") - Number(a.level === "fail"));
+  for (const check of worst) {
+    const title = needsYou(check) ? NEEDS_YOU : titleOf(check);
     byTitle.set(title, [...(byTitle.get(title) ?? []), check]);
   }
   const place = (title: string) => (GROUPS.includes(title) ? GROUPS.indexOf(title) : GROUPS.length);
   return [...byTitle].map(([title, all]) => ({ title, checks: all })).sort((a, b) => place(a.title) - place(b.title));
+}
+
+/** `Services`, for a row that stands among others; none when its label says it already. */
+export function placeOf(check: Check): string | null {
+  const title = titleOf(check);
+  return needsYou(check) && title.toLowerCase() !== check.label.toLowerCase() ? title : null;
 }
 
 function titleOf({ group, label }: Check): string {

@@ -12,6 +12,11 @@ const QUOTED = /`([a-z][^`]*)`|(?<!\w)'((?:agentbox|[a-z][\w-]* )[^']*)'|(?<=\()
 /** A command of ours, up to where the sentence goes on. */
 const OWN = /\bagentbox(?:-desktop|(?: [^\s,;:()]+)+)?/g;
 
+/** The credential a command stores, where the window can do that as well. */
+export function stores(command: string): string | null {
+  return /^agentbox secrets set ([a-z][a-z0-9.-]*)$/.exec(command)?.[1] ?? null;
+}
+
 export function pieces(hint: string): Piece[] {
   const found: { at: number; end: number; text: string }[] = [];
   for (const match of hint.matchAll(QUOTED)) {

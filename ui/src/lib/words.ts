@@ -81,7 +81,7 @@ export function downWords(why: WhyDown): string | null {
 export const STATES: Record<BoxState, { symbol: string; words: string }> = {
   creating: { symbol: "◌", words: "being created" },
   running: { symbol: "●", words: "running" },
-  paused: { symbol: "◐", words: "paused" },
+  paused: { symbol: "‖", words: "paused" },
   stopped: { symbol: "○", words: "stopped" },
   missing: { symbol: "✕", words: "missing: the engine no longer has it" },
   unknown: { symbol: "?", words: "unknown: the engine does not answer" },
@@ -251,4 +251,12 @@ export function shortImage(image: string): string {
   if (/^sha256:[0-9a-f]{64}$/.test(image)) return image.slice(7, 19);
   const named = image.split("@")[0] ?? image;
   return named.slice(named.lastIndexOf("/") + 1);
+}
+
+/** Folders in a text as their owner says them: `~/shop-api`. `home` is AgentBox's own, as the host tells it. */
+export function folderWords(text: string, home: string | undefined): string {
+  const own = home?.endsWith("/.agentbox") ? home.slice(0, -"/.agentbox".length) : "";
+  if (own === "") return text;
+  const said = text.replaceAll(` ${own}/`, " ~/");
+  return said.startsWith(`${own}/`) ? `~${said.slice(own.length)}` : said;
 }

@@ -34,6 +34,7 @@ export const boxes = (): BoxView[] => [
     branch: "agentbox/audit-log",
     image: IMAGE,
     createdAt: NOW - 26 * HOUR,
+    questions: 1,
     agents: [{ agent: "codex", state: "waiting", since: NOW - 11 * MINUTE, hasLogin: false }],
     egress: "observe",
   }),

@@ -1,4 +1,4 @@
-// What people set up and look up: a question, the activity, credentials, services, rules, the check-up.
+// What people set up and look up: questions, the activity, credentials, services, rules, the check-up.
 import type { AuditRecord } from "../../../src/lib/bindings/AuditRecord";
 import type { Check } from "../../../src/lib/bindings/Check";
 import type { Grant } from "../../../src/lib/bindings/Grant";
@@ -31,11 +31,31 @@ export const questions = (): Question[] => [
     remember: null,
     createdAt: NOW - 40_000,
   }),
+  sample.question({
+    id: "q2",
+    boxId: AUDIT_LOG,
+    boxName: "audit-log",
+    title: "Comment on Linear issue SHOP-131",
+    target: "linear.app/acme",
+    method: "linear.comment.add",
+    evidence: sample.evidence({
+      commits: [],
+      moreCommits: 0,
+      summary: "",
+      body: ["The log now keeps who changed a price, and when. Left to do: how long it is kept."],
+    }),
+    warnings: [],
+    argv: ["linear", "issue", "comment", "add", "SHOP-131", "--body-file", "-"],
+    remember: { exact: "comment on Linear issue SHOP-131", kind: "comment on Linear issues of SHOP", only: null },
+    digest: "digest-2",
+    createdAt: NOW - 15_000,
+  }),
 ];
 
 type Told = [age: number, boxId: string | null, kind: string, summary: string];
 
 const TOLD: Told[] = [
+  [15_000, AUDIT_LOG, "asked", "audit-log asks: Comment on Linear issue SHOP-131"],
   [40_000, FIX_LOGIN, "asked", "fix-login asks: Push 3 commits to origin/fix-login"],
   [6 * MINUTE, FIX_LOGIN, "executed", "gh pr view 214 --comments"],
   [11 * MINUTE, AUDIT_LOG, "refused", "git push --force is not offered to boxes"],
@@ -61,7 +81,7 @@ export const credentials = (): SecretView[] => [
   sample.credential({
     id: "github.token",
     usedBy: ["GitHub"],
-    about: "A personal access token for github.com with access to the project's repository",
+    about: "A key for github.com that may use the project's repository: a “personal access token”",
     setAt: NOW - 60 * DAY,
     lastUsed: NOW - 6 * MINUTE,
     hosts: ["github.com", "api.github.com"],
@@ -77,7 +97,7 @@ export const credentials = (): SecretView[] => [
     id: "notion.token",
     stored: false,
     usedBy: ["Notion"],
-    about: "An internal integration secret from notion.so/my-integrations",
+    about: "The key of an internal integration from notion.so/my-integrations: its “integration secret”",
     setAt: null,
     lastUsed: null,
   }),
@@ -116,7 +136,7 @@ export const services = (): IntegrationView[] => [
     credentials: ["notion.token"],
     ops: ops(["whoami", "api"], ["page.create", "page.update", "comment.add"]),
     installHint: "install ntn as https://developers.notion.com/cli says",
-    loginHint: "run 'agentbox secrets set notion.token' with an integration secret",
+    loginHint: "store your integration's key: 'agentbox secrets set notion.token'",
   }),
 ];
 
@@ -153,6 +173,7 @@ export const checks = (): Check[] => [
   check("system", "git", { detail: "/usr/bin/git" }),
   check("system", "settings", { detail: "readable" }),
   check("host", "host", { detail: "desktop 0.1.0, pid 4711" }),
+  check("host", "updates", { level: "info", detail: "AgentBox 0.2.0 is there; this is 0.1.0", hint: "get it from `https://example.org/agentbox/0.2.0`" }),
   check("engine", "engine", { detail: "Docker 27.1, API 1.46, at unix:///var/run/docker.sock" }),
   check("engine", "box image", { detail: "agentbox/box:full-3f9c2a17" }),
   check("desktop", "keychain", { detail: "unlocked" }),
@@ -160,5 +181,5 @@ export const checks = (): Check[] => [
   check("programs", "gh", { detail: "/usr/bin/gh" }),
   check("programs", "ntn", { level: "info", detail: "not installed" }),
   check("integrations", "github", { detail: "gh 2.63, logged in as ada" }),
-  check("integrations", "linear", { level: "warn", detail: "the credential was refused", hint: "run 'agentbox secrets set linear.token'" }),
+  check("integrations", "linear", { level: "warn", detail: "the credential was refused", hint: "run 'linear auth login', or store a key: 'agentbox secrets set linear.token'" }),
 ];
