@@ -255,6 +255,33 @@ over_both_channels! {
 }
 
 #[test]
+fn a_tunnel_is_used_for_what_it_was_opened_for() {
+    let (world, web) = world("auto", "locked", reads);
+    world.create("front");
+    let at = web.url("/v1/a");
+    for (args, wanted) in [
+        (format!("-H 'Host: evil.example' {at}"), "421 authority_mismatch"),
+        (format!("--http1.1 -H 'Host: evil.example' {at}"), "421 authority_mismatch"),
+        (format!("--path-as-is {}", web.url("/v1/../admin")), "403 ambiguous_path"),
+        (format!("--path-as-is {}", web.url("/v1/%2e%2E/admin")), "403 ambiguous_path"),
+        (format!("--path-as-is '{}'", web.url("/v1/..;/admin")), "403 ambiguous_path"),
+        (format!("-X TRACE {at}"), "403 method_forbidden"),
+    ] {
+        let (status, body) = curl(&world, "front", &args);
+        assert_eq!(status, wanted, "{args}: {body}");
+    }
+    // The certificate of another name is not asked for in a tunnel to this one.
+    let to = format!("--connect-to evil.example:443:{HERE}:{}", web.tls);
+    let (fronted, _) = curl(&world, "front", &format!("{to} https://evil.example/v1/a"));
+    assert!(fronted.starts_with("000"), "{fronted}");
+    eventually(SOON, "the line about it", || {
+        let all = lines(&world, &["front", "--denied"]);
+        all.iter().any(|line| line["reason"] == "sni_mismatch").then_some(())
+    });
+    assert!(web.seen().is_empty(), "{:?}", web.seen());
+}
+
+#[test]
 fn egress_12_41_an_edit_counts_at_once_and_a_mistake_leaves_the_policy_of_before() {
     let (world, web) = world("auto", "locked", reads);
     world.create("edits");

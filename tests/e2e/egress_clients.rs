@@ -107,6 +107,79 @@ fn egress_12_53_54_languages_browsers_and_late_clocks_get_out_too() {
     }
 }
 
+/// Says what no well-behaved program says, over TLS in a tunnel: attack.js HOST PORT. Prints a word for each try.
+const ATTACKS: &str = r#"
+const net = require("net"), tls = require("tls"), http2 = require("http2");
+const [host, port] = process.argv.slice(2), at = `${host}:${port}`;
+const ca = require("fs").readFileSync("/etc/agentbox/ca.crt");
+const tunnel = (alpn) => new Promise((done, failed) => {
+  const raw = net.connect(3128, "127.0.0.1", () => raw.write(`CONNECT ${at} HTTP/1.1\r\nHost: ${at}\r\n\r\n`));
+  raw.once("data", () => {
+    const over = tls.connect({ socket: raw, servername: host, ca, ALPNProtocols: [alpn] }, () => done(over));
+    over.on("error", failed);
+  });
+});
+const one = async (text) => {
+  const stream = await tunnel("http/1.1");
+  let said = "";
+  stream.on("data", (part) => (said += part)).on("error", () => {});
+  stream.write(text);
+  await new Promise((done) => { stream.on("close", done); setTimeout(done, 3000); });
+  stream.destroy();
+  return said.split(" ")[1] || "closed";
+};
+const two = async (fields) => {
+  const stream = await tunnel("h2");
+  const session = http2.connect(`https://${at}`, { createConnection: () => stream });
+  session.on("error", () => {});
+  return new Promise((done) => {
+    setTimeout(() => done("closed"), 3000);
+    let request;
+    try { request = session.request(fields); } catch { return done("closed"); }
+    request.on("response", (head) => done(String(head[":status"]))).on("error", () => done("closed")).end();
+  }).finally(() => session.destroy());
+};
+const inner = `GET /admin HTTP/1.1\r\nHost: ${at}\r\n\r\n`;
+(async () => {
+  const said = [];
+  for (const text of [
+    `POST /v1/a HTTP/1.1\r\nHost: ${at}\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${inner}`,
+    `POST /v1/a HTTP/1.1\r\nHost: ${at}\r\nContent-Length: 0\r\nContent-Length: ${inner.length}\r\n\r\n${inner}`,
+    `POST /v1/a HTTP/1.1\r\nHost: ${at}\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n${inner}`,
+    `GET /v1/a HTTP/1.1\r\nHost: ${at}\r\nHost: evil.example\r\n\r\n`,
+    `GET https://evil.example/v1/a HTTP/1.1\r\nHost: ${at}\r\n\r\n`,
+    `GET /v1/a\r\nX: HTTP/1.1\r\nHost: ${at}\r\n\r\n`,
+  ]) said.push(await one(text));
+  for (const fields of [
+    { ":authority": "evil.example" },
+    { ":authority": at, host: "evil.example" },
+    { ":authority": at, ":path": "/v1/../admin" },
+    { ":authority": at, ":path": "//evil.example/v1/a" },
+    { ":authority": at, ":path": "https://evil.example/v1/a" },
+    { ":authority": at, ":scheme": "http" },
+    { ":authority": at, "transfer-encoding": "chunked" },
+  ]) said.push(await two({ ":method": "GET", ":scheme": "https", ":path": "/v1/a", ...fields }));
+  console.log(said.join(" "));
+})();
+"#;
+
+#[test]
+fn no_request_is_smuggled_out_of_a_real_box() {
+    let (world, web) = world("locked", |world| {
+        let web = Web::start(world);
+        let policy = allowed(&web);
+        (web, policy)
+    });
+    world.create("tools");
+    let script =
+        format!("cat >/tmp/attack.js <<'E'\n{ATTACKS}\nE\nnode /tmp/attack.js {HERE} {}", web.tls);
+    let said = world.box_ok("tools", &script);
+    let said: Vec<&str> = said.split_whitespace().collect();
+    assert_eq!(said.len(), 13, "{said:?}");
+    assert!(said.iter().all(|word| *word == "closed" || word.starts_with('4')), "{said:?}");
+    assert!(web.seen().is_empty(), "{said:?} {:?}", web.seen());
+}
+
 /// The stand-in for Anthropic's interface, on this computer.
 struct Api(Child);
 

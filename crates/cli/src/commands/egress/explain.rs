@@ -24,7 +24,7 @@ use std::fmt::Write;
 #[command(after_help = "Examples:
   agentbox egress explain                    the last of the project's only box
   agentbox egress explain fix-login          the last of that one
-  agentbox egress explain 01JQ3V7M0K fix-login")]
+  agentbox egress explain 01JQ3V7M0K0000000000000002 fix-login")]
 pub struct Args {
     /// The request's id [default: the last that was stopped]
     #[arg(value_name = "EVENT")]
