@@ -54,16 +54,29 @@ impl Page {
 }
 
 fn answer(stream: TcpStream, files: &Path, home: &Path) {
-    let mut head = [0; 2048];
-    let Ok(read) = stream.peek(&mut head) else { return };
-    let line = String::from_utf8_lossy(&head[..read]);
-    let path = line.split(' ').nth(1).unwrap_or("/").to_owned();
+    let Some(path) = path_of(&stream) else { return };
     if path == "/socket" {
         if let Ok(socket) = tungstenite::accept(stream) {
             join(socket, &Window::new(home));
         }
     } else {
         let _ = serve(stream, files, &path);
+    }
+}
+
+/// What is asked for, without taking it off the stream; a browser may send the line in pieces.
+fn path_of(stream: &TcpStream) -> Option<String> {
+    let mut head = [0; 2048];
+    loop {
+        let read = stream.peek(&mut head).ok().filter(|read| *read > 0)?;
+        let text = String::from_utf8_lossy(&head[..read]);
+        if let Some((line, _)) = text.split_once("\r\n") {
+            return line.split(' ').nth(1).map(str::to_owned);
+        }
+        if read == head.len() {
+            return None;
+        }
+        std::thread::sleep(TURN);
     }
 }
 
