@@ -89,6 +89,23 @@ fn a_screen_is_drawn_by_a_browser_at_the_address_that_is_printed() {
     });
 }
 
+/// Nothing is published of such a box: the screen comes by the channel.
+#[test]
+fn a_screen_of_a_box_without_a_network_is_drawn_all_the_same() {
+    let port = free_port();
+    let mut world = World::desktop_before(Options::default());
+    let settings = "box: {stage: desktop}\negress: {mode: locked}\n";
+    world.configure(&format!("{settings}proxy: {{port: {port}}}\n"));
+    world.start_serve();
+    world.create("shut");
+    assert!(published(&inspect("shut")).is_empty());
+    draw(&world, "shut", "ff7700", "0044aa");
+    let url = world.ok(&["screen", "shut", "--print"]);
+    let browser = Browser::plain(world.session());
+    browser.go_to(url.trim());
+    shows(&browser, "ff7700", "0044aa", "box-screen-shut");
+}
+
 #[track_caller]
 fn has_no_screen(world: &World, name: &str) {
     for args in [&["screen", name][..], &["screen", name, "--print"]] {

@@ -87,6 +87,20 @@ fn boxes_16_21_a_web_app_has_one_address_for_as_long_as_its_box() {
 }
 
 #[test]
+fn a_box_without_a_network_has_its_web_app_at_the_same_address() {
+    let (world, port) = world("egress: {mode: locked}\n");
+    world.create("shut");
+    let host = format!("shut.localhost:{port}");
+    assert_eq!(world.ok(&["url", "shut", "--print"]), format!("http://{host}\n"));
+    serve(&world, "shut", "0.0.0.0", 80, "hello");
+    expect(port, &host, &format!("hello for {host}"));
+    world.ok(&["stop", "shut"]);
+    world.ok(&["start", "shut"]);
+    serve(&world, "shut", "127.0.0.1", 80, "again");
+    expect(port, &host, &format!("again for {host}"));
+}
+
+#[test]
 fn any_port_of_a_box_has_an_address_also_on_its_own_loopback() {
     let (world, port) = world("");
     world.create("fix");
