@@ -264,7 +264,8 @@ fn a_link_and_an_entry_of_the_menu_open_the_window_there() {
     let opened = |page: &str| {
         eventually_or(SOON, page, || {
             let windows = windows_of(&world);
-            let found = windows.iter().any(|line| line.ends_with(&format!("--page {page}")));
+            let wanted = format!(" --page {page} ");
+            let found = windows.iter().any(|line| format!("{line} ").contains(&wanted));
             if found { Ok(()) } else { Err(format!("{windows:?}{}", world.host_log())) }
         });
         eventually(SOON, "the window", || {
