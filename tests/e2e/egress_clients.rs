@@ -29,14 +29,20 @@ fn allowed(web: &Web) -> String {
     )
 }
 
-#[test]
-fn egress_12_53_programs_get_out_by_themselves() {
-    let (world, web) = world("balanced", |world| {
+/// A box of this mode, `tools`, and a server it may reach below `/v1/`.
+fn tools(mode: &str) -> (World, Web) {
+    let (world, web) = world(mode, |world| {
         let web = Web::start(world);
         let policy = allowed(&web);
         (web, policy)
     });
     world.create("tools");
+    (world, web)
+}
+
+#[test]
+fn egress_12_53_programs_get_out_by_themselves() {
+    let (world, web) = tools("balanced");
     let url = web.url("/v1/tool");
     let socket = url.replace("https://", "wss://");
     for (tool, script) in [
@@ -89,12 +95,7 @@ class Get { public static void main(String[] a) throws Exception {
 /// Each has whom it trusts from another place.
 #[test]
 fn egress_12_53_54_languages_browsers_and_late_clocks_get_out_too() {
-    let (world, web) = world("balanced", |world| {
-        let web = Web::start(world);
-        let policy = allowed(&web);
-        (web, policy)
-    });
-    world.create("tools");
+    let (world, web) = tools("balanced");
     let url = web.url("/v1/tool");
     for (tool, script) in [
         ("apt", "sudo apt-get update -qq && sudo apt-get install -y -qq --no-install-recommends golang-go openjdk-17-jdk-headless chromium faketime >/dev/null".to_owned()),
@@ -165,12 +166,7 @@ const inner = `GET /admin HTTP/1.1\r\nHost: ${at}\r\n\r\n`;
 
 #[test]
 fn no_request_is_smuggled_out_of_a_real_box() {
-    let (world, web) = world("locked", |world| {
-        let web = Web::start(world);
-        let policy = allowed(&web);
-        (web, policy)
-    });
-    world.create("tools");
+    let (world, web) = tools("locked");
     let script =
         format!("cat >/tmp/attack.js <<'E'\n{ATTACKS}\nE\nnode /tmp/attack.js {HERE} {}", web.tls);
     let said = world.box_ok("tools", &script);
