@@ -436,8 +436,10 @@ impl Core {
 
     async fn keep_token(&self, record: &boxes::Record, token: &relay::Token) -> Reply<()> {
         let token_hash = *token.hash().as_bytes();
-        let stored = crate::store::StoredBox { record: record.clone(), token_hash };
-        Ok(self.store.put_box(stored).await?)
+        let _one = self.changing.lock().await;
+        // As it is by now, which may be another than at the start of the start.
+        let record = self.record(&record.id).unwrap_or_else(|| record.clone());
+        Ok(self.store.put_box(crate::store::StoredBox { record, token_hash }).await?)
     }
 }
 

@@ -12,8 +12,8 @@ use protocol::control::{ControlError, CreateBox, Request, Target};
 use protocol::egress::{
     EgressAction, EgressChange, EgressChanged, EgressMode, EgressPlace, EgressView,
 };
-use protocol::question::{Grant, Question, Reach, Verdict};
-use protocol::text::shortened;
+use protocol::question::{Breadth, Grant, Question, Reach, Remember, Verdict};
+use protocol::text::{shortened, visible};
 use protocol::window::{SettingFrom, SettingsView};
 use protocol::{BoxId, GrantId, QuestionId};
 use serde_json::Value;
@@ -21,6 +21,8 @@ use serde_json::Value;
 /// Of a rule or a difference, in the question.
 const MOST_LINES: usize = 16;
 const MOST_OF_LINE: usize = 100;
+/// Of a rule in one sentence.
+const MOST_OF_RULE: usize = 500;
 /// What the settings call the mode of new boxes.
 const MODE: &str = "egress.mode";
 /// What rules about requests are called.
@@ -56,14 +58,19 @@ impl Window {
                 let diff = asked_for(view, digest)?;
                 Ok(Some(accepting(&of, digest, &diff)))
             }
-            Request::Answer { id, verdict: Verdict::Remember { reach, .. }, .. }
-                if *reach != Reach::Box =>
-            {
+            Request::Answer {
+                id, verdict: Verdict::Remember { reach, breadth, seconds }, ..
+            } if *reach != Reach::Box => {
                 let all: Option<Vec<Question>> = self.says(&Request::Questions)?;
-                let Some(all) = all else { return Ok(Some(remembering(id, None, *reach))) };
+                let Some(all) = all else {
+                    return Ok(Some(remembering(id, String::new(), *reach)));
+                };
                 let question = all.iter().find(|question| question.id == *id);
-                let about_way_out = question.filter(|q| q.method.starts_with(FAMILY));
-                Ok(about_way_out.map(|question| remembering(id, Some(question), *reach)))
+                let Some(question) = question.filter(|q| q.method.starts_with(FAMILY)) else {
+                    return Ok(None);
+                };
+                let rule = kept(question, *reach, *breadth, *seconds)?;
+                Ok(Some(remembering(id, rule, *reach)))
             }
             Request::AcknowledgeEcho { host } => Ok(Some(trusting(host))),
             Request::RevokeGrant { id } => self.undenied(id),
@@ -279,20 +286,40 @@ fn accepting(of: &Of, digest: &str, diff: &[String]) -> Loosening {
     }
 }
 
-/// A yes that holds for other boxes, too.
-fn remembering(id: &QuestionId, question: Option<&Question>, reach: Reach) -> Loosening {
-    let project = question.map(|question| shortened(&question.project, MOST_WORDS));
-    let of = match (reach, project) {
-        (Reach::Project | Reach::Box, Some(project)) => format!("For every box of {project}"),
-        (Reach::Project | Reach::Box, None) => "For every box of its project".to_owned(),
-        (Reach::Everywhere, _) => "For every box".to_owned(),
+/// The rule that a yes would keep, whole.
+fn kept(
+    question: &Question,
+    reach: Reach,
+    breadth: Breadth,
+    seconds: u64,
+) -> Result<String, ControlError> {
+    let remember = question.remember.as_ref();
+    let remember = remember.ok_or_else(|| usage("This is asked every time."))?;
+    let name = question.box_name.as_str();
+    let sentence = remember.sentence(name, &question.project, reach, breadth);
+    let until = match seconds {
+        Remember::ALWAYS.. => "until you remove it".to_owned(),
+        seconds => format!("for {}", time(seconds)),
     };
-    let reach = if reach == Reach::Everywhere { "everywhere" } else { "project" };
+    let rule = visible(&format!("{sentence} {until}."));
+    if rule.chars().count() > MOST_OF_RULE {
+        let text = "The rule is too long to be shown in a question.";
+        return Err(usage(text).hint("At a terminal: agentbox approvals --answer"));
+    }
+    Ok(rule)
+}
+
+/// A yes that holds for other boxes, too.
+fn remembering(id: &QuestionId, rule: String, reach: Reach) -> Loosening {
+    let (of, reach) = match reach {
+        Reach::Everywhere => ("For every box", "everywhere"),
+        Reach::Project | Reach::Box => ("For every box of its project", "project"),
+    };
     Loosening {
         title: "Remember this for more than one box?".to_owned(),
-        allows: format!("Boxes then send such requests without a question. {TRUSTED}"),
-        of,
-        shows: question.map(|q| shortened(&q.title, MOST_OF_LINE)).into_iter().collect(),
+        allows: format!("{rule}\n{TRUSTED}").trim_start().to_owned(),
+        of: of.to_owned(),
+        shows: Vec::new(),
         command: words(&["agentbox", "approve", &id.to_string(), "--reach", reach]),
         verb: "Remember it",
     }

@@ -20,6 +20,7 @@ pub const LABEL: &str = "main";
 
 /// What the webview would send out by itself goes here, where nobody listens. The page's own rules do not cover
 /// all of it: a link that is clicked and one that says `preconnect` open a connection before anybody is asked.
+/// macOS heeds it only with a feature that is not switched on, and nobody has tried.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
 /// Whose window it is: the menu's entry is known to panels by this name.

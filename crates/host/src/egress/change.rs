@@ -119,7 +119,9 @@ impl Core {
                 None => rule.widens(&Policy::default()),
             };
             let in_file = change.place != EgressPlace::Box && rule.action != Action::Deny;
-            let wildcard = policy.as_ref().and_then(|policy| policy.wildcard_for(rule));
+            let own = policy.as_ref().and_then(|policy| policy.wildcard_for(rule));
+            let own = own.map(ToString::to_string);
+            let wildcard = own.or_else(|| self.wildcard_in_files(rule));
             if let Some(wildcard) = wildcard.filter(|_| in_file) {
                 more.push(format!("what {wildcard} says no longer counts for {}", rule.host));
             }

@@ -10,7 +10,6 @@ use approvals::{Asker, BoxFuture, WhenNobody};
 use egress::gate::Keep;
 use egress::host_name::HostName;
 use egress::new_rule::NewRule;
-use egress::policy::Policy;
 use egress::ports::Ask;
 use protocol::egress::EgressPlace;
 use protocol::question::{Reach, Remember};
@@ -78,9 +77,8 @@ impl Keep for HostKeep {
             };
             // A credential that would have been put in goes along with a rule of the list alone.
             // In a file it would also put an end to what a wildcard says of the host.
-            let only_here =
-                |policy: Arc<Policy>| policy.puts_in(rule) || policy.wildcard_for(rule).is_some();
-            let only_here = core.policy_of(of).is_some_and(only_here);
+            let only_here = core.policy_of(of).is_some_and(|policy| policy.puts_in(rule))
+                || core.wildcard_in_files(rule).is_some();
             if let Some(place) = place.filter(|_| !only_here) {
                 let written =
                     core.add_to_file(&Who::of(&record), place, rule, Some(&sentence)).await;

@@ -6,10 +6,10 @@
 use crate::store::Store;
 use egress::ports::Log;
 use protocol::BoxId;
-use protocol::egress::{Traffic, TrafficAction, TrafficKind};
-use std::collections::HashMap;
+use protocol::egress::{Reason, Traffic, TrafficAction, TrafficKind};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -29,12 +29,13 @@ const TRIM_EVERY: usize = 2048;
 
 pub struct Lines {
     waiting: mpsc::Sender<Traffic>,
-    dropped: AtomicU64,
+    /// Lines that were not taken, of each box.
+    dropped: Mutex<BTreeMap<BoxId, u64>>,
     live: broadcast::Sender<Traffic>,
     /// How many were written, for those who read what they just caused.
     written: watch::Sender<u64>,
     taken: AtomicU64,
-    refused: Mutex<HashMap<BoxId, (Instant, u32)>>,
+    refused: Mutex<HashMap<(BoxId, bool), (Instant, u32)>>,
 }
 
 impl Lines {
@@ -42,7 +43,7 @@ impl Lines {
         let (waiting, inbox) = mpsc::channel(WAITING);
         let live = broadcast::channel(1024).0;
         let written = watch::channel(0).0;
-        let (dropped, taken) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (dropped, taken) = (Mutex::default(), AtomicU64::new(0));
         let lines = Self { waiting, dropped, live, written, taken, refused: Mutex::default() };
         (lines, inbox)
     }
@@ -81,10 +82,8 @@ impl Lines {
             if count == 0 {
                 return;
             }
-            let dropped = self.dropped.swap(0, Ordering::AcqRel);
-            if let (true, Some(last)) = (dropped > 0, batch.last()) {
-                batch.push(lost(last, dropped));
-            }
+            let dropped = std::mem::take(&mut *self.dropped());
+            batch.extend(dropped.into_iter().map(|(of, count)| lost(&of, count)));
             if let Err(e) = store.add_traffic(std::mem::take(&mut batch)).await {
                 tracing::warn!("lines of traffic are lost: {e}");
             }
@@ -101,14 +100,27 @@ impl Lines {
 }
 
 impl Lines {
+    fn dropped(&self) -> MutexGuard<'_, BTreeMap<BoxId, u64>> {
+        self.dropped.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn drop_one(&self, of: BoxId) {
+        *self.dropped().entry(of).or_default() += 1;
+    }
+
     /// One more about what this box was refused than is taken of it for now.
     fn is_too_much(&self, line: &Traffic) -> bool {
         if line.action != TrafficAction::Blocked {
             return false;
         }
+        // What is telling is not hidden behind what is not.
+        let grave = matches!(
+            line.reason,
+            Some(Reason::SecretExfil | Reason::PlaceholderMisuse | Reason::PrivateAddress)
+        );
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        let (since, count) = refused.entry(line.box_id.clone()).or_insert((now, 0));
+        let (since, count) = refused.entry((line.box_id.clone(), grave)).or_insert((now, 0));
         if now.duration_since(*since) >= WHILE {
             (*since, *count) = (now, 0);
         }
@@ -119,26 +131,24 @@ impl Lines {
 
 impl Log for Lines {
     fn note(&self, line: Traffic) {
+        let of = line.box_id.clone();
         if self.is_too_much(&line) {
-            self.dropped.fetch_add(1, Ordering::AcqRel);
-            return;
+            return self.drop_one(of);
         }
         let _ = self.live.send(line.clone());
         match self.waiting.try_send(line) {
             Ok(()) => {
                 self.taken.fetch_add(1, Ordering::AcqRel);
             }
-            Err(_) => {
-                self.dropped.fetch_add(1, Ordering::AcqRel);
-            }
+            Err(_) => self.drop_one(of),
         }
     }
 }
 
 /// A line about lines.
-fn lost(last: &Traffic, count: u64) -> Traffic {
+fn lost(of: &BoxId, count: u64) -> Traffic {
     let detail = format!("audit_dropped: {count} lines came too quickly to be written");
-    said(&last.box_id, TrafficKind::Alert, format!("{}~", last.id), last.at, detail)
+    said(of, TrafficKind::Alert, egress::new_line_id(), crate::store::now(), detail)
 }
 
 /// What is no request, in the same list.
@@ -196,6 +206,11 @@ mod tests {
         let mut all = Vec::new();
         inbox.recv_many(&mut all, usize::MAX).await;
         assert_eq!(all.len(), REFUSED as usize + 2);
-        assert_eq!(lines.dropped.load(Ordering::Acquire), 100_000 - u64::from(REFUSED));
+        let dropped = [("b00000001".parse().unwrap(), 100_000 - u64::from(REFUSED))];
+        assert_eq!(*lines.dropped(), BTreeMap::from(dropped));
+        let mut telling = line("b00000001", 2, TrafficAction::Blocked);
+        telling.reason = Some(Reason::SecretExfil);
+        lines.note(telling);
+        assert!(inbox.try_recv().is_ok(), "what is telling is still taken");
     }
 }

@@ -373,6 +373,13 @@ impl Core {
         self.egress.ways().get(id).and_then(|way| way.policy.borrow().clone())
     }
 
+    /// A wildcard of somebody's files speaks for the host of a rule; in a file the rule would take its place.
+    pub(crate) fn wildcard_in_files(&self, rule: &egress::new_rule::NewRule) -> Option<String> {
+        let ways = self.egress.ways();
+        let mut files = ways.values().filter_map(|way| way.files.as_ref());
+        files.find_map(|(_, policy)| policy.wildcard_for(rule).map(ToString::to_string))
+    }
+
     /// An agent is about to work in a box: its services belong to the box's policy from now on.
     pub(crate) async fn note_agent(self: &Arc<Self>, id: &BoxId, agent: Agent) -> Reply<()> {
         let Some(mut record) = self.record(id) else { return Ok(()) };

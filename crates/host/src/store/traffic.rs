@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Lines that are kept of each box. What was refused is counted apart from the rest, and no box's lines push out
 /// another's: a box that is refused a lot must not be able to make people forget what it was let send.
-const MOST: i64 = 20_000;
+const MOST: i64 = 100_000;
 const MOST_REFUSED: i64 = 5_000;
 /// And how long.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);

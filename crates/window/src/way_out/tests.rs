@@ -55,7 +55,11 @@ fn a_question(id: &str, method: &str) -> Question {
         evidence: protocol::question::Evidence::default(),
         warnings: Vec::new(),
         argv: Vec::new(),
-        remember: None,
+        remember: Some(Remember {
+            exact: "read below evil.example/v1/".into(),
+            kind: Some("read anything from evil.example".into()),
+            only: None,
+        }),
         answers: protocol::question::Answers::default(),
         times: 1,
         created_at: 1,
@@ -189,6 +193,14 @@ fn what_widens_is_asked_once_and_a_no_counts() {
         let (asked, ended) = wants(&attack, "locked", true);
         assert_eq!((asked.len(), ended), (1, Ok(())), "{attack}");
     }
+}
+
+#[test]
+fn what_would_be_remembered_is_shown_whole() {
+    let (asked, _) = wants(&remember(ASKED, "everywhere"), "locked", false);
+    let shown = &asked[0].allows;
+    assert!(shown.contains("read anything from evil.example"), "{shown}");
+    assert!(shown.contains("for 1 minutes"), "{shown}");
 }
 
 #[test]
