@@ -219,6 +219,20 @@ fn an_answer_never_lifts_a_deny_and_a_deny_for_the_box_wins() {
 }
 
 #[test]
+fn a_wildcard_is_found_that_an_entry_of_a_file_would_replace() {
+    let base = Policy {
+        records: vec![record(under("example.com"), vec![authored()])],
+        ..Policy::default()
+    };
+    let rule = new(exact("api.example.com"));
+    assert_eq!(base.wildcard_for(&rule), Some(&under("example.com")));
+    assert_eq!(base.wildcard_for(&new(under("example.com"))), None);
+    assert_eq!(base.wildcard_for(&new(exact("other.org"))), None);
+    // With rules of answers it looks as if the host had been named: only the files tell.
+    assert_eq!(base.with_rules([&rule]).wildcard_for(&rule), None);
+}
+
+#[test]
 fn what_is_carried_unseen_gets_no_rule() {
     let mut opaque = record(exact("pinned.example.com"), vec![authored()]);
     opaque.tls = Tls::Passthrough;

@@ -257,6 +257,17 @@ mod tests {
     }
 
     #[test]
+    fn a_box_learns_nothing_of_this_computer() {
+        let open =
+            "secret_resolution_failed: ex.token: /home/ada/.agentbox/secrets/x is open to others";
+        let told = |detail| told(Reason::HeaderInjectionFailed, detail);
+        assert_eq!(told(open), Some("secret_resolution_failed: ex.token"));
+        let gone = "secret_resolution_failed: ex.token is not stored";
+        assert_eq!(told(gone), Some(gone));
+        assert_eq!(super::told(Reason::PrivateAddress, "10.0.0.1"), None);
+    }
+
+    #[test]
     fn json_for_those_who_want_it() {
         assert!(prefers("application/json"));
         assert!(prefers("application/vnd.github+json"));

@@ -196,6 +196,18 @@ fn what_widens_is_asked_once_and_a_no_counts() {
 }
 
 #[test]
+fn a_repository_is_not_accepted_unread() {
+    let view = |diff: Vec<String>| {
+        let mut view = answer(&json!({"method": "egress"}), "locked").unwrap();
+        view["repository"]["diff"] = json!(diff);
+        Some(serde_json::from_value::<EgressView>(view).unwrap())
+    };
+    assert!(asked_for(view(vec!["+a".to_owned(); MOST_LINES]), "d1").is_ok());
+    assert!(asked_for(view(vec!["+a".to_owned(); MOST_LINES + 1]), "d1").is_err());
+    assert!(asked_for(view(vec!["+".repeat(MOST_OF_LINE + 1)]), "d1").is_err());
+}
+
+#[test]
 fn what_would_be_remembered_is_shown_whole() {
     let (asked, _) = wants(&remember(ASKED, "everywhere"), "locked", false);
     let shown = &asked[0].allows;
