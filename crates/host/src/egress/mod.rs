@@ -35,6 +35,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 use tokio::sync::watch as channel;
 
+#[cfg(test)]
+pub(crate) use log::said;
+
 type Reply<T> = Result<T, ControlError>;
 
 /// What the host has of it; cheap until the first box needs it.

@@ -154,3 +154,37 @@ fn add(conn: &mut Connection, lines: &[Traffic]) -> Result<()> {
     }
     Ok(tx.commit()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::egress::said;
+
+    #[tokio::test]
+    async fn what_a_box_was_refused_pushes_out_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("db")).unwrap();
+        let line = |of: &str, n: i64, action| {
+            let id = format!("{n:08}{of}");
+            let mut line =
+                said(&of.parse().unwrap(), TrafficKind::Request, id, now(), String::new());
+            line.action = action;
+            line
+        };
+        let (a, b) = ("b00000001", "b00000002");
+        let mut all = vec![line(a, 0, TrafficAction::Allowed), line(b, 0, TrafficAction::Blocked)];
+        all.extend((1..=MOST_REFUSED + 9).map(|n| line(a, n, TrafficAction::Blocked)));
+        store.add_traffic(all).await.unwrap();
+        store.trim_traffic().await.unwrap();
+        let of = |id: &str, denied| Lines {
+            box_id: Some(id.parse().unwrap()),
+            denied,
+            limit: u32::MAX,
+            ..Lines::default()
+        };
+        let kept = store.traffic(of(a, true)).await.unwrap();
+        assert_eq!(i64::try_from(kept.len()).unwrap(), MOST_REFUSED);
+        assert_eq!(store.traffic(of(a, false)).await.unwrap().len(), kept.len() + 1);
+        assert_eq!(store.traffic(of(b, false)).await.unwrap().len(), 1);
+    }
+}
